@@ -1,4 +1,4 @@
-// Package engine opens pipelines and takes items through them, for Go programs.
+// Package engine opens pipelines and sends items through them, for Go programs.
 //
 //	func main() {
 //		stages := Serve(plugins.All()) // first of all
@@ -15,24 +15,24 @@
 //		...
 //	}
 //
-// Every stage is a process of its own. For a built-in stage, that is the running
-// program, executed again: Serve, as the first statement of main, turns such a process
-// into the stage and never returns there. Options.Builtin takes only what Serve
-// returns, and Open fails without it, so a program that forgets Serve gets an error
-// instead of starting copies of itself. Programs pass the stages to Serve, instead of
-// linking them here, so that a program may leave some out or add its own.
+// Every stage runs in a process of its own. For a built-in stage, the running program executes itself
+// again: Serve, as the first statement of main, turns such a process into the stage and never returns
+// there. Options.Builtin takes only the value that Serve returns, and Open fails without it. So a
+// program that forgets Serve gets an error instead of starting copies of itself. Programs pass the
+// stages to Serve; this package links none. So a program may leave some out or add its own.
 //
-// Open checks a file and starts nothing. The first use, or Start, builds the knowledge
-// and starts the stages. Several goroutines can use a Pipeline at once. It lives until
-// Close or the end of Open's context.
+// Open checks a file and starts nothing. The first use, or Start, builds the knowledge and starts the
+// stages. Several goroutines can use a Pipeline at once. A Pipeline lives until Close or the end of
+// Open's context.
 //
-// A file is used as the program opens it. A program that opens files of strangers sets Options.Trust, which decides
-// about what a file wants beyond its folder: hosts, secrets, files, programs.
+// A program that opens files of strangers sets Options.Trust. Trust decides whether a file may have
+// what it wants beyond its folder: hosts, secrets, files, programs. Without Trust, a file gets all of
+// that.
 //
-// The package does not write to standard output or standard error, or read standard input:
-// Options.Log and Options.Events get reports, and mistakes in a file are a
-// DiagnosticsError. Texts name options as Options.NAME.
+// The package does not write to standard output or standard error, and does not read standard input.
+// Options.Log and Options.Events get reports. Mistakes in a file are a DiagnosticsError. Messages
+// name options as Options.NAME.
 //
-// What this package shows are types of its own, so that the rooms behind it may change. Package workspace does
-// its work, for the command and the server as well.
+// All types that this package exports are its own, so that the packages behind it may change. Package
+// workspace does the work, for this package, the command and the server.
 package engine

@@ -42,7 +42,7 @@ func Open(ctx context.Context, path string, o Options) (*Pipeline, error) {
 // Close ends all processes of the pipeline.
 func (p *Pipeline) Close() { p.opened.Close() }
 
-// Start builds the knowledge and starts the stages, which the first use would do otherwise.
+// Start builds the knowledge and starts the stages. Without Start, the first use does that.
 func (p *Pipeline) Start(ctx context.Context) error {
 	_, err := p.opened.Start(ctx)
 	return own(err)
@@ -54,7 +54,7 @@ type Item struct {
 	Text  string // UTF-8, at most 1 MiB
 	Label string // the expected label; empty: unknown
 	Meta  sdk.Meta
-	Trace sdk.Trace // the trace that it belongs to, such as sdk.TraceOf a context; zero: none
+	Trace sdk.Trace // the trace that the item belongs to, such as sdk.TraceOf(ctx); zero: none
 }
 
 // Result is the result of an item, in the form of a JSONL line of racflow run.
@@ -63,13 +63,13 @@ type Result = result.Result
 // Candidate is an entry retrieved for an item.
 type Candidate = result.Candidate
 
-// Run takes items through the pipeline, and yields their results in order, as they come. If items
-// is nil, it takes those of Options.Input or the file. An item that fails is a Result with Error
-// set. An error comes last, without a result, and says why the run ended early; every result before
-// it is complete.
+// Run sends items through the pipeline and yields their results in order, each as soon as it is
+// there. If items is nil, Run reads the items of Options.Input or of the file. The Result of an item
+// that fails has Error set. If the run ends early, an error comes last, without a result, and says
+// why; every result before it is complete.
 //
-// Another goroutine takes items ahead of their results. Breaking off the loop ends what is under
-// way.
+// Another goroutine reads items ahead of their results. Breaking off the loop cancels the work in
+// progress.
 func (p *Pipeline) Run(ctx context.Context, items iter.Seq[Item]) iter.Seq2[Result, error] {
 	var inside iter.Seq[workspace.Item]
 	if items != nil {
@@ -90,14 +90,15 @@ func (p *Pipeline) Run(ctx context.Context, items iter.Seq[Item]) iter.Seq2[Resu
 	}
 }
 
-// Answer takes one item through the pipeline. If the item fails, the error is that of its Result.
+// Answer sends one item through the pipeline. If the item fails, Answer returns the error of its
+// Result.
 func (p *Pipeline) Answer(ctx context.Context, item Item) (Result, error) {
 	r, err := p.opened.Answer(ctx, workspace.Item(item))
 	return r, own(err)
 }
 
-// Retrieve returns what the last retrieve or rerank stage leaves for an item, best first. It asks
-// no voter.
+// Retrieve returns the candidates that the last retrieve or rerank stage leaves for an item, best
+// first. It asks no voter.
 func (p *Pipeline) Retrieve(ctx context.Context, item Item) ([]Candidate, error) {
 	found, err := p.opened.Retrieve(ctx, workspace.Item(item))
 	return found, own(err)
@@ -107,11 +108,11 @@ func (p *Pipeline) Retrieve(ctx context.Context, item Item) ([]Candidate, error)
 type Plan struct {
 	Items   int // in the input; -1: not known before it is read
 	Invalid int // unusable rows of the input
-	Embed   int // entries of the knowledge that are new or have changed, to be embedded first
+	Embed   int // entries of the knowledge that are new or have changed, and must be embedded first
 	Calls   []Call
 }
 
-// Call is the forecast of what a voter that calls a service would use for all items.
+// Call is the forecast for a voter that calls a service: what it would use for all items.
 type Call struct {
 	Stage          string // "sample.llm"
 	Items          int
@@ -137,7 +138,7 @@ func (p *Pipeline) Plan(ctx context.Context) (Plan, error) {
 	return out, nil
 }
 
-// Evaluation has the figures of a pipeline on the labelled items of its input.
+// Evaluation holds the figures of a pipeline on the labelled items of its input.
 type Evaluation struct {
 	Items, Failed, Undecided, Flagged int
 	Scored                            int     // items with an expected label
@@ -146,8 +147,8 @@ type Evaluation struct {
 	MacroF1                           float64 // mean F1 over the labels that were expected or answered
 }
 
-// Evaluate measures the pipeline on its input. If a stage has to stop, it ends with an error whose
-// sdk.CodeOf is sdk.CodeStopped: otherwise some figures would be of items without that stage.
+// Evaluate measures the pipeline on its input. If a stage has to stop, Evaluate ends with an error
+// whose sdk.CodeOf is sdk.CodeStopped: otherwise some figures would be of items without that stage.
 func (p *Pipeline) Evaluate(ctx context.Context) (Evaluation, error) {
 	found, err := p.opened.Evaluate(ctx, eval.Options{})
 	if err != nil {

@@ -17,8 +17,8 @@ import (
 type Options struct {
 	Builtin Builtin  // from Serve
 	Plugins []string // folders of plugins in development, beside those that the environment names
-	State   string   // folder that keeps knowledge, answers and runs between runs; empty: .racflow
-	Cache   string   // folder that keeps vectors and answers of services, which several programs may share; empty: State
+	State   string   // folder that keeps knowledge, answers and runs after a run; empty: .racflow
+	Cache   string   // folder of the cache of vectors and service answers, which several programs may share; empty: State
 
 	Dir      string            // base of relative paths in Vars, VarFiles and Input; empty: the working directory
 	Vars     map[string]string // values of the file's variables, as HCL or bare text
@@ -30,26 +30,27 @@ type Options struct {
 	Getenv func(name string) (string, bool)
 
 	Input string // file of items instead of the input block's; "-": Stdin
-	// Columns names the columns of the input's rows, by meaning ("id", "text", "label" or "gold"),
-	// instead of the input block. KnowledgeColumns names those of the knowledge's rows ("id",
-	// "text", "label" or "context"), instead of the source blocks.
+	// Columns names the columns of the input's rows by their meaning ("id", "text", "label" or
+	// "gold"), and replaces the names of the input block. KnowledgeColumns does the same for the rows
+	// of the knowledge ("id", "text", "label" or "context"), and replaces the names of the source
+	// blocks.
 	Columns, KnowledgeColumns map[string]string
 	Limit                     int       // items; 0: all
 	Stdin                     io.Reader // content of "-"; nil: there is none
 
-	// Journal keeps the results of Run over the input in the state folder as they come, if the
-	// input can be read again. Resume is the ID of a run that left items unanswered, or Newest: its
-	// results are taken from its journal, and the others added. The run keeps to its end the prices
-	// and what its stages chose when they started.
+	// Journal writes the results of Run over the input to the state folder as they come, if the input
+	// can be read again. Resume is Newest, or the ID of a run that left items unanswered: the results
+	// in that run's journal are reused, and the missing ones added. To its end, a run keeps the prices
+	// of its start and the values that its stages chose then.
 	Journal      bool
 	Resume       string
 	ResumeAnyway bool // resume even if the file, the input or the knowledge has changed
 
 	Services *Services // shared with other pipelines; nil: not shared
 
-	// Trust decides whether a file may be used that was got from somewhere: it gets what the file wants beyond its
-	// folder, before any of that happens, and its error is that of the call that loads the file. nil: all of it is
-	// granted.
+	// Trust decides whether a file from somebody else may be used. It gets everything that the file
+	// wants beyond its folder, before any of that happens. The call that loads the file returns
+	// Trust's error. nil: everything is granted.
 	Trust func(TrustRequest) error
 
 	Log    *slog.Logger // gets what stages and the engine log; nil: no log
@@ -65,8 +66,8 @@ type Override struct {
 	Value  string // an HCL expression or a text
 }
 
-// Services is what calls of services have in common: their limits, their budget, what was learnt of models. The
-// zero value is ready, and pipelines that share one keep to one limit.
+// Services is the state that calls of services share: limits, budget, and what was learnt about
+// models. The zero value is ready. Pipelines that share a Services keep to the same limit.
 type Services struct{ inside workspace.Services }
 
 // TrustRequest asks whether a pipeline file may have what it wants beyond its folder.
@@ -86,10 +87,10 @@ type Want struct {
 // Events holds callbacks for what happens during the work. Several goroutines call them at once. A
 // nil callback is not called.
 type Events struct {
-	// Progress reports how far long work is: the items of the input, the building of knowledge, what stages learn from
-	// it.
+	// Progress reports how far a long piece of work is: answering the input, building a knowledge, or
+	// training a stage on it.
 	Progress func(Progress)
-	// Waiting gets what a stage is waiting for, if it has answered nothing for a while.
+	// Waiting reports what a stage is waiting for, if the stage has answered nothing for a while.
 	Waiting func(Waiting)
 	// Warnings gets diagnostics of a file that is used nevertheless.
 	Warnings func(*DiagnosticsError)
@@ -97,7 +98,7 @@ type Events struct {
 	Advice func(string)
 }
 
-// Progress is a report of how far a piece of work is.
+// Progress reports how far a piece of work is.
 type Progress struct {
 	Doing string // "answering", "embedding", ...
 	Name  string // the object of the work, such as a knowledge; may be empty

@@ -12,36 +12,36 @@ import (
 	"time"
 )
 
-// Argument describes one argument of a stage's config block. It is read from
-// the tags of a field of the stage's config struct, the only place that
-// describes it: checks, documents and completion come from there.
+// Argument describes one argument of a stage's config block. It comes from the tags of a field in the
+// stage's config struct. Nothing else describes the argument: checks, documents and completion all
+// use these tags.
 //
 //	`config:"name"`          the argument's name; fields without it are ignored
-//	`config:"name,required"` it must be given
+//	`config:"name,required"` a file must give it
 //	`config:"name,secret"`   it is never shown, logged, planned or hashed
 //	`affects_output:"false"` it does not change results: a timeout, requests at a time
-//	`default:"15"`           what it is where it is not given (lists: comma-separated)
+//	`default:"15"`           its value if a file gives none (lists: comma-separated)
 //	`one_of:"chat,completion"` the allowed values of a string
-//	`min:"1" max:"128"`      bounds of a number or duration, or of each in a list or map
-//	`above:"0" below:"1"`    the same, without the bounds themselves
+//	`min:"1" max:"128"`      bounds of a number or duration, or of each element of a list or map
+//	`above:"0" below:"1"`    the same, but the bounds themselves are not allowed
 //	`min_length:"1" max_length:"30"` characters of a string, elements of a list or map
-//	`pattern:"^[a-z]+$"`     what a string, or each in a list or map, has to match (RE2)
-//	`example:"http://127.0.0.1:8080/v1"` a value for people; it belongs beside a pattern
-//	`conflicts:"token"`      arguments that must not be given beside it, with commas
-//	`requires:"password"`    arguments that must be given beside it, with commas
-//	`since:"0.2.0"`          the version of the plugin that first had it
+//	`pattern:"^[a-z]+$"`     RE2 that a string, or each string of a list or map, has to match
+//	`example:"http://127.0.0.1:8080/v1"` a value for people; a pattern should have one
+//	`conflicts:"token"`      arguments that must not be given together with it, comma-separated
+//	`requires:"password"`    arguments that must be given together with it, comma-separated
+//	`since:"0.2.0"`          the version of the plugin that introduced it
 //	`doc:"..."`              a sentence for people
 //
-// Arguments that several stages have stand in a struct that is embedded; a field
-// of the same name outside goes before the one inside. A check that tags cannot
-// say belongs into the function that Validates gives the stage.
+// Arguments that several stages share stand in an embedded struct; a field of the same name in the
+// outer struct hides the embedded one. A check that tags cannot express belongs into the function
+// given to Validates.
 type Argument struct {
 	Name             string
 	Type             ArgumentType
 	Doc              string
 	Required         bool
 	Secret           bool
-	OutputUnaffected bool            // it does not change results: those made with another value stay valid
+	OutputUnaffected bool            // it does not change results: results made with another value stay valid
 	Default          json.RawMessage // nil: the zero value
 	OneOf            []string
 	Range            Range
@@ -57,8 +57,8 @@ type Argument struct {
 // ArgumentType is the type of a config argument, as a person writes it.
 type ArgumentType string
 
-// The types of arguments, and the Go types they are decoded to. A pointer stays nil where
-// a file gives nothing.
+// The types of arguments, and the Go types that they are decoded to. A pointer stays nil if a file
+// gives no value.
 const (
 	TypeString     ArgumentType = "string"            // string, *string
 	TypeInt        ArgumentType = "int"               // int, *int
@@ -74,8 +74,8 @@ const (
 	TypeBlock      ArgumentType = "block"             // a struct with config tags of its own, none of them a block or secret
 )
 
-// Path is the name of a file or folder. The engine makes it absolute: one
-// written in a pipeline file is relative to that file.
+// Path is the name of a file or folder. The engine makes it absolute: a path in a pipeline file is
+// relative to that file.
 type Path string
 
 var goTypes = map[reflect.Type]ArgumentType{
@@ -92,8 +92,8 @@ var goTypes = map[reflect.Type]ArgumentType{
 	reflect.TypeFor[map[string][]string](): TypeListMap,
 }
 
-// arguments reads the description of a config struct. It panics on one that
-// cannot be described: that is a mistake in a program, not in a file.
+// arguments reads the description of a config struct. It panics if it cannot describe the struct:
+// that is a mistake in a program, not in a file.
 func arguments(t reflect.Type) []Argument {
 	if t.Kind() != reflect.Struct {
 		panic(fmt.Sprintf("sdk: config %s is not a struct", t))
@@ -150,7 +150,8 @@ func argumentOf(t reflect.Type, f reflect.StructField, tag string) Argument {
 	return a
 }
 
-// defaultJSON is what a default tag says; Check tells whether it is a value.
+// defaultJSON returns the value of a default tag as JSON. Check reports whether that is a valid
+// value.
 func defaultJSON(typ ArgumentType, text string) json.RawMessage {
 	switch typ {
 	case TypeString, TypePath, TypeDuration:
@@ -211,9 +212,9 @@ func (a *Argument) readBounds(tag reflect.StructTag) error {
 	return a.Valid()
 }
 
-// CheckArguments reports everything that tags say against the arguments that a file
-// gives: ArgumentErrors, joined. Values are JSON; null counts as not given, and nil as
-// given with a value that is not known.
+// CheckArguments checks the arguments that a file gives against their tags. It reports every mistake:
+// ArgumentErrors, joined. Values are JSON; null counts as not given, and nil as given with an unknown
+// value.
 func CheckArguments(given map[string]json.RawMessage, arguments []Argument) error {
 	var errs []error
 	fail := func(name, format string, args ...any) {
@@ -279,7 +280,7 @@ func readObject(object []byte) (map[string]json.RawMessage, error) {
 	return given, nil
 }
 
-// inside makes the errors of a block's arguments errors of the block.
+// inside turns errors of a block's arguments into errors of the block.
 func inside(block string, err error) error {
 	var errs []error
 	for _, e := range ArgumentErrors(err) {
@@ -305,7 +306,7 @@ func decodeConfig(object []byte, arguments []Argument, config any) error {
 	return fill(reflect.ValueOf(config).Elem(), given, arguments)
 }
 
-// fill sets the fields of a config struct from values that were checked.
+// fill sets the fields of a config struct to checked values.
 func fill(v reflect.Value, given map[string]json.RawMessage, arguments []Argument) error {
 	for _, f := range reflect.VisibleFields(v.Type()) {
 		name, _, _ := strings.Cut(f.Tag.Get("config"), ",")
@@ -356,8 +357,8 @@ func setField(v reflect.Value, typ ArgumentType, raw json.RawMessage) error {
 	return nil
 }
 
-// CheckResolved reports what is wrong with values that a stage has resolved: each must be one
-// that a file could give to one of its arguments.
+// CheckResolved checks the values that a stage has resolved. Each must be a value that a file could
+// give to one of the stage's arguments.
 func CheckResolved(values map[string]json.RawMessage, arguments []Argument) error {
 	var errs []error
 	for _, name := range slices.Sorted(maps.Keys(values)) {
@@ -371,26 +372,27 @@ func CheckResolved(values map[string]json.RawMessage, arguments []Argument) erro
 	return errors.Join(errs...)
 }
 
-// Document is a text as a source has it, before it is cut into chunks.
+// Document is a text from a source, before it is cut into chunks.
 type Document struct {
 	ID   string
 	Text string // valid UTF-8
 	Meta Meta   // what the source knows: "path", "title", "format", ...
 }
 
-// Span is the part of a text from byte Start up to End.
+// Span is a part of a text, from byte Start up to byte End.
 type Span struct{ Start, End int }
 
 // Chunk is a part of a document: the bytes from Start up to End of its text.
 type Chunk struct {
 	Start, End int
-	// Header is a part of the document before Start that the chunk repeats, since it
-	// cannot be understood without it: the header rows of a table that was cut. Zero: none.
+	// Header is a part of the document before Start that the chunk repeats, since the chunk cannot be
+	// understood without it: the header rows of a table that was cut. Zero: none.
 	Header Span `json:",omitzero"`
 	Meta   Meta // what the chunker knows: "headings", "declaration", ...
 }
 
-// In is the text of a chunk in the text of its document: its header, then its own part.
+// In returns the text of a chunk, given the text of its document: the header, then the chunk's own
+// part.
 func (c Chunk) In(document string) string {
 	return document[c.Header.Start:c.Header.End] + document[c.Start:c.End]
 }
@@ -401,10 +403,10 @@ type Passage struct {
 	Chunk
 }
 
-// Text is the passage's text, with its header.
+// Text returns the passage's text, with its header.
 func (p Passage) Text() string { return p.In(p.Document.Text) }
 
-// Addition is what an enricher adds to a passage. Either part may be empty.
+// Addition is what an enricher adds to a passage. Context, Terms or both may be empty.
 type Addition struct {
 	// Context places the passage in its document. The engine makes one line of it.
 	Context string
@@ -413,8 +415,8 @@ type Addition struct {
 	Terms []string
 }
 
-// CompleteConfig adds to a config the values that a stage has resolved. What the config
-// gives stays. Both are JSON objects, and each may be empty.
+// CompleteConfig adds the values that a stage has resolved to a config. Values that the config
+// already has stay. Both are JSON objects, and each may be empty.
 func CompleteConfig(config, resolved []byte) ([]byte, error) {
 	if len(resolved) == 0 {
 		return config, nil

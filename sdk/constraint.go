@@ -14,7 +14,7 @@ import (
 	"unicode/utf8"
 )
 
-// Range bounds a number, or a duration in seconds. The zero value allows all.
+// Range bounds a number, or a duration in seconds. The zero value allows every number.
 type Range struct {
 	Min, Max                 *float64 // nil: no bound
 	MinExcluded, MaxExcluded bool
@@ -30,7 +30,7 @@ func (r Range) allows(x float64) bool {
 // IsZero reports whether the range allows every number.
 func (r Range) IsZero() bool { return r.Min == nil && r.Max == nil }
 
-// String is the range in words: "at least 1", "more than 0 and at most 1".
+// String returns the range in words: "at least 1", "more than 0 and at most 1".
 func (r Range) String() string { return r.words(number) }
 
 func (r Range) words(show func(float64) string) string {
@@ -54,12 +54,12 @@ func number(x float64) string { return strconv.FormatFloat(x, 'f', -1, 64) }
 
 func seconds(x float64) string { return time.Duration(x * float64(time.Second)).String() }
 
-// Length bounds the characters of a string or the elements of a list or map. 0
-// is no bound.
+// Length bounds the number of characters of a string, or of elements of a list or map. 0 means no
+// bound.
 type Length struct{ Min, Max int }
 
-// Bounds are the bounds of the argument's value in words, such as "from 0 to 1" or
-// "1s or more"; empty: there are none.
+// Bounds returns the bounds of the argument's value in words, such as "from 0 to 1" or "1s or more".
+// Empty: there are none.
 func (a Argument) Bounds() string {
 	var parts []string
 	if a.Type == TypeDuration {
@@ -112,8 +112,8 @@ func (a Argument) Valid() error {
 	return nil
 }
 
-// Check reports everything that is wrong with a JSON value for the argument:
-// ArgumentErrors, joined, each with the place in the value that it is about.
+// Check reports everything that is wrong with a JSON value for the argument: ArgumentErrors, joined.
+// Each names the element of the value that is wrong.
 func (a Argument) Check(raw json.RawMessage) error {
 	if a.Type == TypeBlock {
 		return inside(a.Name, checkObject(raw, a.Fields))
@@ -197,8 +197,8 @@ func (a Argument) checkLength(n int) error {
 	return fmt.Errorf("it must have %s, and has %d", length.Bounds(), n)
 }
 
-// checkText does not quote a text that its pattern refuses: it may hold a password, as in an
-// address, that is not marked as a secret.
+// checkText does not quote a text that fails its pattern. The text may hold a password that is not
+// marked as a secret, such as a password in an address.
 func (a Argument) checkText(text string) error {
 	switch {
 	case len(a.OneOf) > 0 && !slices.Contains(a.OneOf, text):
@@ -213,7 +213,7 @@ func (a Argument) checkText(text string) error {
 	return fmt.Errorf("it must match %s", a.Pattern)
 }
 
-// quote quotes a value, or redacts a secret one.
+// quote returns the value, or a placeholder if the argument is a secret.
 func (a Argument) quote(value string) string {
 	if a.Secret {
 		return "(secret)"

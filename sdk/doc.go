@@ -1,11 +1,9 @@
-// Package sdk is what the author of a racflow stage imports.
+// Package sdk is the package that the author of a racflow stage imports.
 //
-// A stage is one step of a pipeline: it cuts documents into chunks, adds to
-// them what people may search for, embeds texts, stores and searches entries,
-// reranks candidates, writes prompts, votes, or elects. Its author implements
-// the small interface of its kind over slices of the record types of this
-// package, describes its arguments with a tagged struct, and hands the stage
-// to serve.Plugin of sdk/serve:
+// A stage is one step of a pipeline. It cuts documents into chunks, adds search terms to passages,
+// embeds texts, stores and searches entries, reranks candidates, writes prompts, votes, or elects.
+// Its author implements the small interface of its kind, over slices of the record types of this
+// package. A tagged struct describes its arguments. serve.Plugin of sdk/serve then runs the stage:
 //
 //	type config struct {
 //		Temperature float64 `config:"temperature" default:"1" above:"0" doc:"Sharpness of the vote."`
@@ -20,12 +18,11 @@
 //		}})
 //	}
 //
-// Everything else (processes, gRPC, batches, deadlines, retries, secrets) is
-// the engine's and the SDK's work: no type of those appears here.
+// The engine and the SDK do everything else (processes, gRPC, batches, deadlines, retries, secrets).
+// None of their types appears here.
 //
-// The package does not know the engine. What travels between the two is
-// defined in sdk/proto and converted in sdk/wire, which is the engine's end of it, too; a plugin's is
-// sdk/serve. sdk/ballot holds the formulas of elections, which engine and plugins share;
-// sdk/conformance is the suite that every plugin must pass, and sdk/sdktest
-// runs it in a Go test.
+// This package does not know the engine. Package sdk/proto defines the messages between the two, and
+// sdk/wire converts them. The engine talks through sdk/wire, a plugin through sdk/serve. Package
+// sdk/ballot holds the formulas of elections, which engine and plugins share. Every plugin must pass
+// the suite of sdk/conformance; sdk/sdktest runs that suite in a Go test.
 package sdk

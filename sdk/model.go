@@ -10,12 +10,12 @@ import (
 // ModelsVariable is the environment variable that names the folder of models.
 const ModelsVariable = "RACFLOW_MODELS"
 
-// ModelName is what the name of a model on this machine has to match: it is the name of a folder.
+// ModelName is the pattern of a model's name on this machine, which is also the name of a folder.
 var ModelName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,95}$`)
 
-// ModelDir returns the folder where a model's files are looked for: below
-// RACFLOW_MODELS where that is set, else in the user's cache folder. Whether
-// it exists is for the caller to find out. The name has to match ModelName.
+// ModelDir returns the folder of a model's files: below RACFLOW_MODELS if that is set, otherwise in
+// the user's cache folder. The caller finds out whether the folder exists. The name has to match
+// ModelName.
 func ModelDir(name string) (string, error) {
 	if !ModelName.MatchString(name) {
 		return "", fmt.Errorf("%q is not the name of a model: use up to 96 letters, digits, dots, hyphens and underscores, with a letter or digit first", name)
@@ -30,9 +30,9 @@ func ModelDir(name string) (string, error) {
 	return filepath.Join(cache, "racflow", "models", name), nil
 }
 
-// FindModel returns the folder of the model that an argument names: a folder, or else the name
-// under which `racflow model pull` keeps a model. The engine has made the argument absolute, so
-// its last element is the name.
+// FindModel returns the folder of the model that an argument names. The argument is a folder, or the
+// name under which `racflow model pull` keeps a model. The engine has made the argument absolute, so
+// its last element is that name.
 func FindModel(model Path) (string, error) {
 	if isFolder(string(model)) {
 		return string(model), nil

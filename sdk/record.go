@@ -10,26 +10,24 @@ import (
 	"strings"
 )
 
-// Filter selects entries of a collection by their id, label and metadata. It
-// is a tree: And, Or and Not combine Parts, the other operators compare one
-// field with Values.
+// Filter selects entries of a collection by their id, label and metadata. It is a tree: And, Or and
+// Not combine Parts; the other operators compare one field with Values.
 //
-// A comparison matches an entry whose field has a value of the same type for which it is true.
-// Metadata that is missing or of another type match no comparison, so Not of a comparison
-// matches such entries. Strings are compared by their bytes.
+// A comparison matches an entry if the entry's field has the same type and the comparison is true.
+// Metadata that is missing or has another type matches no comparison, so Not of a comparison matches
+// such entries. Strings are compared by their bytes.
 type Filter struct {
 	Op     FilterOp
-	Parts  []Filter // And, Or: any number, none selects all or nothing; Not: one
+	Parts  []Filter // And, Or: any number; And of none selects all, Or of none nothing; Not: one
 	Field  Field
 	Key    string // of the metadata, where Field is FieldMeta
 	Values []any  // string, float64 or bool; one, but for In
 }
 
-// FilterOp is what a node of a Filter does.
+// FilterOp is the operator of a node of a Filter.
 type FilterOp uint8
 
-// The operators of a Filter. Only strings and numbers have an order, only
-// strings a prefix.
+// The operators of a Filter. Only strings and numbers have an order, and only strings a prefix.
 const (
 	FilterAnd FilterOp = iota + 1
 	FilterOr
@@ -42,23 +40,23 @@ const (
 	FilterPrefix
 )
 
-// Field is what a Filter compares.
+// Field is the part of an entry that a Filter compares.
 type Field uint8
 
-// The fields of an entry that a Filter sees. ID and label are strings; an
-// entry without a label has the empty one.
+// The fields of an entry that a Filter sees. ID and label are strings; the label of an entry without
+// one is empty.
 const (
 	FieldID Field = iota + 1
 	FieldLabel
 	FieldMeta
 )
 
-// MaxFilterDepth bounds the nesting of filters, so that recursion over one from another
-// process is safe.
+// MaxFilterDepth bounds the nesting of filters, so that recursion over a filter from another process
+// is safe.
 const MaxFilterDepth = 32
 
-// Check reports what is wrong with a filter. The other methods, and stores,
-// take only checked ones.
+// Check reports what is wrong with a filter. The other methods, and stores, accept only checked
+// filters.
 func (f *Filter) Check() error { return f.check(MaxFilterDepth) }
 
 func (f *Filter) check(depth int) error {
@@ -99,8 +97,8 @@ func (f *Filter) check(depth int) error {
 	return nil
 }
 
-// Match reports whether a filter selects an entry. Every store has to agree with it. A nil
-// filter selects all.
+// Match reports whether a filter selects an entry. Every store has to agree with Match. A nil filter
+// selects all entries.
 func (f *Filter) Match(id, label string, meta Meta) bool {
 	if f == nil {
 		return true
@@ -138,7 +136,7 @@ func (op FilterOp) compare(have, want any) bool {
 	return have == want
 }
 
-// holds reports whether an operator asks for an order.
+// holds reports whether a comparison result satisfies the operator.
 func (op FilterOp) holds(order int) bool {
 	switch op {
 	case FilterIn:
@@ -160,8 +158,7 @@ var operators = map[FilterOp]string{
 	FilterGreater: " > ", FilterGreaterEqual: " >= ", FilterPrefix: " startsWith ",
 }
 
-// String returns the filter as a pipeline file would have it. Equal
-// filters give equal strings.
+// String returns the filter as a pipeline file would write it. Equal filters give equal strings.
 func (f *Filter) String() string {
 	if f == nil {
 		return "true"
@@ -206,24 +203,23 @@ func (f *Filter) name() string {
 	return "meta[" + strconv.Quote(f.Key) + "]"
 }
 
-// Meta is what a source has of an entry or item beside text and label.
-// Values are strings, float64 or bool.
+// Meta holds what a source knows of an entry or item besides text and label. Values are strings,
+// float64 or bool.
 type Meta map[string]any
 
 // Entry is one stored unit of knowledge: a labelled utterance or a chunk.
 type Entry struct {
 	ID      string
 	Text    string
-	Label   string    // empty where the knowledge has no labels
-	Context string    // lines and terms added to the text (JoinContext); embedded and searched with it, never shown as the text
+	Label   string    // empty if the knowledge has no labels
+	Context string    // lines and terms added to the text (JoinContext); embedded and searched with the text, never shown as part of it
 	Meta    Meta      // nil: none
-	Vector  []float32 // as the embedder gave it; nil where it was not asked for
+	Vector  []float32 // as the embedder returned it; nil if nobody asked for it
 	Hash    []byte    // of the content that the entry was made from
 }
 
-// Item is one unit of the input on its way through a pipeline. A stage finds
-// only those columns filled that it declared with Reads; ID and Drawn are
-// always there.
+// Item is one unit of the input on its way through a pipeline. A stage gets only the columns that it
+// declared with Reads; ID and Drawn are always filled.
 type Item struct {
 	ID         string
 	Text       string
@@ -234,13 +230,13 @@ type Item struct {
 	Random     []Candidate // seeded examples from the knowledge, with their texts
 	Prompts    []Prompt
 	Samples    []Sample // of the voters above, in file order
-	Drawn      int      // samples that this stage has given for the item before; the next has this number
-	// Rejected are the answers among those that were not accepted, in the order in which they
+	Drawn      int      // number of samples that this stage has already given for the item; the next sample has this number
+	// Rejected are the answers of those samples that were not accepted, in the order in which they
 	// were given.
 	Rejected []Rejection
 }
 
-// Rejection is an answer of a voter that was not accepted.
+// Rejection is a voter's answer that was not accepted.
 type Rejection struct {
 	Text   string // what the model wrote: Sample.Text, or the answer itself
 	Reason string // why it was not accepted
@@ -255,50 +251,49 @@ type Candidate struct {
 	Lexical                  float32 // BM25; NaN: the lexical leg did not score it
 }
 
-// Ranked is a candidate in the order of a reranker. The order counts; the score
-// is for people and rules.
+// Ranked is a candidate as a reranker ranks it. Only the order counts; the score is for people and
+// rules.
 type Ranked struct {
 	Candidate int     // index into the item's candidates
 	Score     float32 // between -1e30 and 1e30; comparable only within one reranker
 }
 
-// Unscored marks a Dense or Lexical score that a leg did not compute. It
-// compares false with every number, so a rule never lets it pass.
+// Unscored marks a Dense or Lexical score that a leg did not compute. Every comparison with it is
+// false, so a rule never accepts it.
 var Unscored = float32(math.NaN())
 
-// Prompt is what a language model is asked: a text to complete, or a chat.
+// Prompt is the question to a language model: a text to complete, or a chat.
 type Prompt struct {
 	Text     string
-	Messages []Message // of a chat, which ends with the user; Text is empty then
-	Labels   []string  // the answers that are allowed; nil: any
-	None     string    // the answer that says that no label fits; empty: it is not allowed
-	// Fields are the properties of the JSON object that the answer is to be, in
-	// order, LabelProperty or LabelsProperty among them; nil: the answer is plain text.
+	Messages []Message // of a chat, which ends with a message of the user; Text is empty then
+	Labels   []string  // the allowed answers; nil: any
+	None     string    // the answer for no fitting label; empty: it is not allowed
+	// Fields are the properties of the JSON object that the model shall answer, in order;
+	// LabelProperty or LabelsProperty is one of them. nil: the answer is plain text.
 	Fields []string
-	// Passages are the ids of the candidates that the prompt shows, by number: the
-	// first is 1. The answer is then a text of any length that cites them as [1]
-	// or [2, 5], or None; Labels and Fields are nil. Empty, not nil: a text that is
-	// to cite nothing. nil: the answer is a label.
+	// Passages are the ids of the candidates that the prompt shows, by number from 1. The answer is
+	// then None, or a text of any length that cites candidates as [1] or [2, 5]; Labels and Fields are
+	// nil. Empty, not nil: the text shall cite nothing. nil: the answer is a label.
 	Passages []string
-	// Levels is what stands between the levels of Labels (LabelForm) if the model is to be asked level
-	// by level: the chat shows only the nodes of the first one, and who asks goes on with those below
-	// each answer. Empty: it is asked for a label at once.
+	// Levels is the separator between the levels of Labels (LabelForm), if the model is to be asked
+	// level by level: the chat shows only the nodes of the first level. The caller then asks for the
+	// nodes below each answer. Empty: the model is asked for a complete label.
 	Levels string `json:",omitempty"`
 }
 
 // LabelProperty is the property of a JSON answer that holds the label.
 const LabelProperty = "label"
 
-// LabelsProperty is the property of a JSON answer that holds a list of labels, the
-// likeliest first, or a set of them (LabelForm). An empty list says that none of the labels fits.
+// LabelsProperty is the property of a JSON answer that holds a list of labels, the likeliest first,
+// or a set of labels (LabelForm). An empty list says that none of the labels fits.
 const LabelsProperty = "labels"
 
 // Message is one turn of a chat.
 type Message struct {
 	Role string // MessageSystem, MessageUser or MessageAssistant
 	Text string
-	// Shared says that many prompts begin with the same messages up to this one:
-	// a mark for services that cache only marked beginnings.
+	// Shared says that many prompts begin with the same messages up to this one. Services that cache
+	// only marked beginnings need this mark.
 	Shared bool
 }
 
@@ -309,62 +304,60 @@ const (
 	MessageAssistant = "assistant"
 )
 
-// Sample is one ballot of one voter: a language model's single answer, or a
-// statistical voter's distribution over labels. A model asked n times hands in
-// n samples.
+// Sample is one ballot of one voter: a single answer of a language model, or a statistical voter's
+// distribution over labels. A model that is asked n times returns n samples.
 type Sample struct {
 	Voter   string   // the sample block's name; filled in by the engine
 	Answers []Answer // best first
 	Usage   Usage
-	// Text is what a model wrote. It is no result: the engine hands it back in Item.Rejected where
-	// none of the answers is accepted and the voter is asked again. Empty: the answers say it.
+	// Text is what a model wrote. It is no result. If none of the answers is accepted and the voter is
+	// asked again, the engine returns it in Item.Rejected. Empty: use the answers instead.
 	Text string
-	// Model is the one that gave the sample, where the voter has several.
+	// Model is the name of the model that gave the sample, if the voter has several.
 	Model string
-	// Key is that of the service's reply in the response cache (Host.CachePut), so that it can be
-	// looked up later. Zero: there is none.
+	// Key is the key of the service's reply in the response cache (Host.CachePut), for later lookup.
+	// Zero: there is none.
 	Key Key
-	// Distance is how far the text lies from what the voter has learnt from, up to 1; 0: the voter
-	// does not say. It is compared with the voter's own distances of other texts alone.
+	// Distance is the distance of the text from the voter's training data, up to 1. 0: the voter does
+	// not say. It is comparable only with the same voter's distances of other texts.
 	Distance float64
 }
 
-// Answer is a label with its weight within one sample. Weights of a sample are
-// from 0 to 1e100; elections normalise them.
+// Answer is a label with its weight within one sample. The weights of a sample are from 0 to 1e100;
+// elections normalise them.
 type Answer struct {
-	Label    string // the label, or the text where the prompt has passages; empty: that none of the labels fits
+	Label    string // the label, or a text if the prompt has passages; empty: none of the labels fits
 	Weight   float64
 	Accepted bool // by the voter and the accept rules; set by the engine
-	// Reason is why the answer is not accepted. A voter sets it for what cannot
-	// be an answer (a refusal, a text that was cut off), the engine for what an
-	// accept rule drops.
+	// Reason says why the answer is not accepted. A voter sets it if the reply cannot be an answer (a
+	// refusal, a text that was cut off). The engine sets it if an accept rule drops the answer.
 	Reason string
-	// Reading says how a text was read that is not the label letter by letter, in a few words:
-	// "without markup". Empty: it is.
+	// Reading says, in a few words, how the label was found in a text that is not exactly the label:
+	// "without markup". Empty: the text is the label.
 	Reading string
-	// Explanation is why, in the model's own words, where the voter keeps that.
+	// Explanation is the model's own reason, if the voter keeps it.
 	Explanation string
 }
 
-// Usage counts the tokens that a sample cost when it was made, at most 2^40 each;
-// zero where none were spent.
+// Usage counts the tokens that a sample cost when it was made, at most 2^40 each; zero if it cost
+// none.
 type Usage struct {
-	InputTokens  uint64 // with those that the server had cached
+	InputTokens  uint64 // including CachedTokens, which the server had cached
 	CachedTokens uint64
 	OutputTokens uint64
 }
 
-// MaxTokens is more than one call can take: 128 answers of 32 million tokens each,
-// or as long a prompt. Sums of what is no more do not overflow.
+// MaxTokens is more than one call can use: 128 answers of 32 million tokens each, or a prompt of that
+// length. Sums of values up to MaxTokens do not overflow.
 const MaxTokens = 1 << 32
 
-// Plausible reports whether one call can have taken that much. What services report
-// beyond that is a mistake.
+// Plausible reports whether one call can have used that much. A service that reports more makes a
+// mistake.
 func (u Usage) Plausible() bool {
 	return max(u.InputTokens, u.CachedTokens, u.OutputTokens) <= MaxTokens
 }
 
-// Add adds what other cost. A sum that a uint64 cannot hold stays at the largest.
+// Add adds the cost of other. A sum that exceeds a uint64 stays at the largest uint64.
 func (u *Usage) Add(other Usage) {
 	u.InputTokens = addTokens(u.InputTokens, other.InputTokens)
 	u.CachedTokens = addTokens(u.CachedTokens, other.CachedTokens)
@@ -379,24 +372,25 @@ func addTokens(a, b uint64) uint64 {
 	return sum
 }
 
-// Verdict is what an election decides for one item.
+// Verdict is the decision of an election on one item.
 type Verdict struct {
 	Answer    string  // a label, a set as JoinLabels writes it, or a node; empty: no answer was acceptable, or the voters say that no label fits
 	Agreement float64 // share of the votes that the answer got, 0 to 1
-	// Confidence is the probability that the answer is right, 0 to 1, where the
-	// election estimates it on answers that are known; 0: it does not.
+	// Confidence is the probability that the answer is right, 0 to 1. An election estimates it on
+	// answers that are known to be right or wrong. 0: it does not estimate it.
 	Confidence float64
-	// Unknown is the probability that the text belongs to none of the labels of the knowledge,
-	// 0 to 1; 0: the election does not estimate it.
+	// Unknown is the probability that the text belongs to none of the labels of the knowledge, 0 to 1.
+	// 0: the election does not estimate it.
 	Unknown float64
-	// Labels are the labels of a set that is the answer, the surest first, or the nodes of a tree from
-	// the top down to the likeliest label, however far the answer goes. A set, or a label without levels,
-	// may list other likely labels, too. nil: the election does not estimate them.
+	// Labels are the labels of the set that is the answer, the surest first. For labels with levels,
+	// they are the nodes of the tree from the top down to the likeliest label, even below the answer.
+	// A set, or a label without levels, may also list other likely labels. nil: the election does not
+	// estimate them.
 	Labels []LabelConfidence `json:",omitempty"`
 	Reason string            // why there is no answer
 }
 
-// Column names a part of an item, so that a stage is sent only what it reads.
+// Column names a part of an item. A stage gets only the columns that it reads.
 type Column uint8
 
 // The columns of an item.
@@ -413,7 +407,7 @@ const (
 	ColumnSamples
 )
 
-// String is the name that documents give the column.
+// String returns the name of the column in documents.
 func (c Column) String() string {
 	names := [...]string{
 		ColumnText: "text", ColumnMeta: "meta", ColumnVector: "vector", ColumnCandidates: "candidates", ColumnCandidateTexts: "candidate texts",
@@ -440,36 +434,37 @@ func Of(columns ...Column) Columns {
 // Has reports whether c is in the set.
 func (s Columns) Has(c Column) bool { return s&(1<<c) != 0 }
 
-// Batch is what a stage works on at a time.
+// Batch is the input of one call of a stage.
 type Batch struct {
 	Items  []Item
 	Labels []string // all labels of the knowledge, sorted; empty unless read
-	// Described is what a table says of labels, by label; it comes with Labels. nil: there is no table.
+	// Described holds the table of label descriptions, by label; it comes with Labels. nil: there is
+	// no table.
 	Described map[string]Described
 }
 
-// Described is what a table of a knowledge's labels says of one.
+// Described holds a label's row of the table of label descriptions.
 type Described struct {
 	Name string // for people; empty: the label itself
-	Text string // what it stands for; empty: the table does not say
-	// Alone says that the knowledge has no example of the label, only the text.
+	Text string // what the label stands for; empty: the table does not say
+	// Alone says that the knowledge has no example of the label, only its description.
 	Alone bool
 }
 
-// Trace names the operation that a call is part of, as the headers of W3C Trace Context do
+// Trace identifies the operation that a call is part of, by the headers of W3C Trace Context
 // (https://www.w3.org/TR/trace-context/).
 type Trace struct {
-	Parent string // of the header traceparent; empty: nobody traces
-	State  string // of the header tracestate; empty: none
+	Parent string // header traceparent; empty: nobody traces
+	State  string // header tracestate; empty: none
 }
 
 type traceKey struct{}
 
-// Between processes a trace travels as the metadata of that name, with each call of a stage
-// and with what a stage asks the engine for.
+// Between processes, a trace travels as metadata with these names: with each call of a stage, and
+// with each request of a stage to the engine.
 
-// WithTrace returns a context whose calls are part of a trace. The engine gives stages
-// such contexts, and a stage that calls a service passes the headers on.
+// WithTrace returns a context whose calls are part of a trace. The engine gives such contexts to
+// stages; a stage that calls a service passes the headers on.
 func WithTrace(ctx context.Context, t Trace) context.Context {
 	return context.WithValue(ctx, traceKey{}, t)
 }

@@ -13,24 +13,24 @@ import (
 	"time"
 )
 
-// Stage describes one stage of a plugin and knows how to open it. Make one
-// with the function of its kind: ChunkStage, EnrichStage, EmbedStage, StoreStage,
-// RerankStage, PromptStage, SampleStage or ElectStage.
+// Stage describes one stage of a plugin and can open it. Make a Stage with the function of its kind:
+// ChunkStage, EnrichStage, EmbedStage, StoreStage, RerankStage, PromptStage, SampleStage or
+// ElectStage.
 type Stage struct {
 	Kind      Kind
 	Name      string // what `use` says in the file
 	Doc       string // one or two sentences
 	Arguments []Argument
-	Reads     Columns // of an item; the Text of one that embeds or stores is always read
+	Reads     Columns // of an item; a stage that embeds or stores always reads Text
 	Network   bool    // it talks to other machines
-	Batch     int     // rows per call it likes best; 0: no opinion
+	Batch     int     // preferred rows per call; 0: no opinion
 	Filters   bool    // a store that honours Query.Filter
 	Example   string  // lines of a config block, for people; empty: the required arguments show it
-	Validates bool    // Validate finds more than what the arguments say
+	Validates bool    // Validate finds more than the arguments' tags do
 	Fits      bool    // an open stage may be a Fitter
-	FitReads  Columns // what a Fitter wants of rows beside id and label
+	FitReads  Columns // columns that a Fitter needs of rows, besides id and label
 	Pends     bool    // its results may be Pending
-	PendsIf   string  // the bool argument without which none is; empty: any may be
+	PendsIf   string  // only if this bool argument is true, results may be Pending; empty: they always may
 	Attaches  string  // of a store that can be an Attacher: the argument that names the collection; empty: it cannot
 
 	open     func(context.Context, Setup, []byte) (any, error)
@@ -38,15 +38,15 @@ type Stage struct {
 	check    any // func(C) error of Validates
 	places   any // func(C) map[string]string of Addresses
 	address  func([]byte) map[string]string
-	revision string // of its code
+	revision string // of the stage's code
 }
 
 // Delimiter is the line between the two parts of an Entry's Context.
 const Delimiter = "---"
 
-// JoinContext joins the lines that place a text in its document and the terms that were added
-// to it to an Entry's Context. Empty ones, and those that equal Delimiter, are left out.
-// SplitContext takes it apart again.
+// JoinContext joins two lists into an Entry's Context: the lines that place a text in its document,
+// and the terms that were added to the text. It leaves out empty lines, and lines that equal
+// Delimiter. SplitContext is its inverse.
 func JoinContext(placing, terms []string) string {
 	before, behind := lines(placing), lines(terms)
 	if len(behind) == 0 {
@@ -55,8 +55,8 @@ func JoinContext(placing, terms []string) string {
 	return strings.Join(append(append(before, Delimiter), behind...), "\n")
 }
 
-// SplitContext returns the lines that place a text in its document, and the terms that were
-// added to it. A context without a line Delimiter has no terms.
+// SplitContext returns the lines that place a text in its document, and the terms that were added to
+// the text. A context without a line Delimiter has no terms.
 func SplitContext(context string) (placing string, terms []string) {
 	if placing, rest, ok := strings.Cut("\n"+context+"\n", "\n"+Delimiter+"\n"); ok {
 		return strings.TrimPrefix(placing, "\n"), lines(strings.Split(rest, "\n"))
@@ -64,7 +64,7 @@ func SplitContext(context string) (placing string, terms []string) {
 	return context, nil
 }
 
-// lines makes a line of each text that is not empty.
+// lines turns each text that is not empty into one line.
 func lines(texts []string) []string {
 	var all []string
 	for _, text := range texts {
@@ -75,8 +75,8 @@ func lines(texts []string) []string {
 	return all
 }
 
-// RowErrors fails single rows of a batch: row number to cause. A method
-// returns it together with the results of the other rows.
+// RowErrors fails single rows of a batch: it maps a row number to the cause. A method returns it
+// together with the results of the other rows.
 type RowErrors map[int]error
 
 func (e RowErrors) Error() string {
@@ -89,7 +89,7 @@ func (e RowErrors) Error() string {
 	return "no row failed"
 }
 
-// Code says what the engine may do about an error.
+// Code says how the engine may react to an error.
 type Code uint8
 
 // The codes of an error. An error without one counts as CodeInternal.
@@ -99,7 +99,7 @@ const (
 	CodeTransient             // another try may succeed
 	CodeCancelled
 	CodeDeadline
-	CodeUnavailable // a service that the stage needs is down: not worth another try now
+	CodeUnavailable // a service that the stage needs is down: another try now is not worth it
 	CodeStopped     // the stage has to stop: the budget of the run is spent, or its service stays down
 	CodeRefused     // a service will not work on this row: a content filter, a text that is too long
 )
@@ -117,11 +117,11 @@ func (e *Error) Unwrap() error { return e.Err }
 // Invalid says that the input is wrong: no retry will help.
 func Invalid(err error) error { return &Error{Code: CodeInvalid, Err: err} }
 
-// Refused says that a service will not work on this row, whoever asks: its content filter
-// took it, or it is too long. A voter abstains then where others have voted.
+// Refused says that a service will not work on this row, whoever asks: its content filter rejected
+// the row, or the row is too long. The voter then abstains, if others have voted.
 func Refused(err error) error { return &Error{Code: CodeRefused, Err: err} }
 
-// Transient says that another try may succeed, not before after has passed.
+// Transient says that another try may succeed once the given time has passed.
 func Transient(err error, after time.Duration) error {
 	return &Error{Code: CodeTransient, RetryAfter: after, Err: err}
 }
@@ -129,9 +129,8 @@ func Transient(err error, after time.Duration) error {
 // ErrCrashed says that a stage's process ended each time it worked on a batch.
 var ErrCrashed = errors.New("the stage's process ended")
 
-// ArgumentError says that one argument of a stage's config is wrong. Open and
-// Validates functions return it (or several, with errors.Join) so that the engine
-// can point at the very element.
+// ArgumentError says that one argument of a stage's config is wrong. Open and Validates functions
+// return it (or several, with errors.Join), so that the engine can point at the exact element.
 type ArgumentError struct {
 	Argument string   // empty: the stage as a whole
 	Path     []string // from the argument to the element: keys of maps and blocks, indices of lists from 0
@@ -147,7 +146,7 @@ func (e *ArgumentError) Error() string {
 
 func (e *ArgumentError) Unwrap() error { return e.Err }
 
-// Place is the element as a file would name it: weights["knn"], stop[2].
+// Place returns the element as a file would name it: weights["knn"], stop[2].
 func (e *ArgumentError) Place() string {
 	place := e.Argument
 	for _, step := range e.Path {
@@ -159,8 +158,8 @@ func (e *ArgumentError) Place() string {
 	return place
 }
 
-// ArgumentErrors splits a joined error. An error that names no argument concerns the stage as
-// a whole. The result of nil is nil.
+// ArgumentErrors splits a joined error. An error that names no argument concerns the whole stage. The
+// result for nil is nil.
 func ArgumentErrors(err error) []*ArgumentError {
 	if err == nil {
 		return nil
@@ -188,22 +187,22 @@ func CodeOf(err error) Code {
 	return CodeInternal
 }
 
-// Prober is a stage that asks language models and knows what they take. The engine asks
-// built-in Samplers and Enrichers, which it opens in its own process for that.
+// Prober is a stage that asks language models and knows which parameters they accept. The engine asks
+// only built-in Samplers and Enrichers, which it opens in its own process.
 type Prober interface {
-	// Models are those that the stage asks, in order.
+	// Models returns the models that the stage asks, in order.
 	Models() []Model
 }
 
-// Model is a language model with a profile: a JSON object, which is kept by Host.KeepProfile
+// Model is a language model with a profile. The profile is a JSON object; Host.KeepProfile stores it
 // under the model's endpoint and name.
 type Model interface {
 	Endpoint() string
 	Name() string
-	// Profile returns what is known of the model, with what the file says of it; nil where
-	// nothing is kept. It calls nobody.
+	// Profile returns what is known about the model, merged with what the file says about it; nil if
+	// no profile is stored. It calls no service.
 	Profile(ctx context.Context) (json.RawMessage, error)
-	// Probe finds out anew what the model takes, by calls of the Host, and keeps it.
+	// Probe finds out anew what the model accepts, by calls through the Host, and stores the profile.
 	Probe(ctx context.Context) (json.RawMessage, error)
 }
 
@@ -214,19 +213,19 @@ type Plugin struct {
 	Stages  []Stage
 }
 
-// Setup is what a stage gets to know when it is opened.
+// Setup is what a stage receives when it is opened.
 type Setup struct {
 	Block    string    // the name of its block in the file
-	StateDir string    // a folder of its own that outlives the process, with what Fit wrote there
-	Samples  int       // n of a sample block; of a prompt block the most that a stage below it draws; 0 elsewhere
+	StateDir string    // a folder of the stage's own that outlives the process, with the files that Fit wrote
+	Samples  int       // sample block: its n; prompt block: the largest n of the stages below it; otherwise 0
 	Labels   LabelForm // how the labels of the pipeline are written
-	Host     Host      // what the engine shares with the stage; Open sets one that shares nothing where it is nil
+	Host     Host      // what the engine shares with the stage; if it is nil, Open sets a Host that shares nothing
 	Log      *slog.Logger
 }
 
-// Open makes a stage's config from a JSON object and opens the stage. The
-// result implements the interface of the stage's kind. The description of
-// another process's stage cannot be opened.
+// Open decodes a stage's config from a JSON object and opens the stage. The result implements the
+// interface of the stage's kind. Open fails for a Stage that only describes a stage of another
+// process.
 func (s Stage) Open(ctx context.Context, setup Setup, config []byte) (any, error) {
 	if s.open == nil {
 		return nil, fmt.Errorf("stage %s runs in its plugin's process only", s.Name)
@@ -237,8 +236,8 @@ func (s Stage) Open(ctx context.Context, setup Setup, config []byte) (any, error
 	return s.open(ctx, setup, config)
 }
 
-// Fingerprint is what the output of an open stage depends on beyond its arguments: its
-// Revision, and what it says as a Fingerprinter. Empty: it does not say.
+// Fingerprint returns what the output of an open stage depends on beyond its arguments: the stage's
+// Revision, and the stage's own fingerprint if it is a Fingerprinter. Empty: the stage has neither.
 func (s Stage) Fingerprint(open any) string {
 	print := s.revision
 	if f, ok := open.(Fingerprinter); ok {
@@ -247,9 +246,8 @@ func (s Stage) Fingerprint(open any) string {
 	return strings.TrimSpace(print)
 }
 
-// Validate checks a config without opening the stage: everything that tags say, and
-// then what the stage's Validates function does. It has no side effects. The
-// description of another process's stage knows its tags alone.
+// Validate checks a config without opening the stage: first the tags, then the stage's Validates
+// function. It has no side effects. For a stage of another process, Validate checks only the tags.
 func (s Stage) Validate(config []byte) error {
 	if s.validate == nil {
 		return checkObject(config, s.Arguments)
@@ -257,18 +255,18 @@ func (s Stage) Validate(config []byte) error {
 	return s.validate(config)
 }
 
-// Validates gives a stage the checks of a config that tags cannot say: arguments
-// that depend on each other, files that must be there. C is the stage's config. The
-// function gets a config that has passed the tags' checks, and has no side effects: it
-// is called for a file that nobody may ever run.
+// Validates gives a stage checks of a config that tags cannot express: arguments that depend on each
+// other, files that must exist. C is the stage's config type. The function gets a config that passed
+// the tags' checks. It must have no side effects: the engine also calls it for files that nobody ever
+// runs.
 func Validates[C any](check func(C) error) Option {
 	return func(s *Stage) { s.check, s.Validates = check, true }
 }
 
-// Addresses returns the addresses of the services that a stage calls with a config. Where an argument
-// has elements for several services, the key of an address is the name of its element, and the secrets
-// of that element go there; all other secrets go to the address with the key "". nil: the stage does
-// not say.
+// Addresses returns the addresses of the services that a stage calls with a config. An argument may
+// have an element for each of several services. Then the key of an address is the name of its
+// element, and the secrets of that element go to this address. All other secrets go to the address
+// with the key "". nil: the stage does not say.
 func (s Stage) Addresses(config []byte) map[string]string {
 	if s.address == nil {
 		return nil
@@ -276,8 +274,9 @@ func (s Stage) Addresses(config []byte) map[string]string {
 	return s.address(config)
 }
 
-// Addresses gives a stage the function that says which services a config names: see Stage.Addresses.
-// racflow asks people about hosts that they have not named themselves. C is the stage's config.
+// Addresses gives a stage a function that returns the services that a config names: see
+// Stage.Addresses. racflow asks people about hosts that they have not named themselves. C is the
+// stage's config type.
 func Addresses[C any](of func(C) map[string]string) Option {
 	return func(s *Stage) { s.places = of }
 }
@@ -290,32 +289,32 @@ func Reads(columns ...Column) Option {
 	return func(s *Stage) { s.Reads |= Of(columns...) }
 }
 
-// Revision counts the changes of a stage's code after which the same input gives another
-// output. It is part of the stage's fingerprint: what an older revision made is made
-// again, and what other changes of the code leave as it is stays.
+// Revision counts the changes of a stage's code after which the same input gives another output. It
+// is part of the stage's fingerprint: output of an older revision is made again. Other changes of the
+// code keep the output.
 func Revision(of string) Option { return func(s *Stage) { s.revision = of } }
 
-// Network declares that a stage talks to other machines. Only such a stage
-// gets to see the proxy settings of the environment.
+// Network declares that a stage talks to other machines. Only such a stage sees the proxy settings of
+// the environment.
 func Network() Option { return func(s *Stage) { s.Network = true } }
 
-// Example gives people the lines of a config block, where the required arguments alone
-// are no good example.
+// Example sets the lines of an example config block, if the required arguments alone are no good
+// example.
 func Example(config string) Option { return func(s *Stage) { s.Example = config } }
 
-// PreferBatch declares how many rows per call a stage likes best.
+// PreferBatch declares how many rows per call a stage prefers.
 func PreferBatch(rows int) Option { return func(s *Stage) { s.Batch = rows } }
 
-// Filters declares that a store honours Query.Filter: it searches each query
-// among the entries that the query's filter selects, and no others. The engine
-// refuses a pipeline file that gives a filter to a store that does not say so.
+// Filters declares that a store honours Query.Filter: it searches only the entries that the query's
+// filter selects. If a store does not declare this, the engine refuses a pipeline file that gives it
+// a filter.
 func Filters() Option { return func(s *Stage) { s.Filters = true } }
 
-// Fits declares that a stage may be a Fitter, and what it learns from beside id and
-// label: ColumnText, ColumnVector, ColumnSamples. A voter, reranker or election that does
-// learns from the knowledge of the nearest retrieve stage above, which there must be. An
-// election may learn from votes on some of its rows (ColumnSamples): those of the voters that
-// ask no service, of which each row was kept out of all that they have seen.
+// Fits declares that a stage may be a Fitter, and which columns it learns from besides id and label:
+// ColumnText, ColumnVector, ColumnSamples. A voter, reranker or election learns from the knowledge of
+// the nearest retrieve stage above, which must exist. An election may learn from votes on some rows
+// of the knowledge (ColumnSamples). Those are votes of the voters that ask no service, which did not
+// see the row that they vote on.
 func Fits(columns ...Column) Option {
 	return func(s *Stage) { s.Fits, s.FitReads = true, Of(columns...) }
 }
@@ -323,24 +322,23 @@ func Fits(columns ...Column) Option {
 // Pends declares that a stage's results may be Pending.
 func Pends() Option { return func(s *Stage) { s.Pends = true } }
 
-// PendsIf declares that a stage's results may be Pending where its bool argument of that
-// name is true, and never are where it is false.
+// PendsIf declares that a stage's results may be Pending if its bool argument of that name is true,
+// and never are if it is false.
 func PendsIf(argument string) Option { return func(s *Stage) { s.Pends, s.PendsIf = true, argument } }
 
-// Open functions get the stage's own config type C, already decoded, defaulted
-// and checked; see Argument for the struct tags.
+// Open functions get the stage's own config type C, already decoded, with defaults and checked;
+// Argument lists the struct tags.
 type openFunc[C, T any] = func(context.Context, Setup, C) (T, error)
 
-// ChunkStage describes a chunker. It gets whole documents, whatever it declares
-// to read.
+// ChunkStage describes a chunker. It gets whole documents, whatever columns it declares to read.
 func ChunkStage[C any](name, doc string, open openFunc[C, Chunker], options ...Option) Stage {
 	return newStage(KindChunk, name, doc, open, options)
 }
 
-// EnrichStage describes an enricher. It gets whole documents, whatever it declares
-// to read; its Batch counts passages, and a document is not divided, unless it
-// ends the process or hangs. One that shows a service the whole document with each
-// passage declares to read ColumnText, so that a plan counts that.
+// EnrichStage describes an enricher. It gets whole documents, whatever columns it declares to read.
+// Its Batch counts passages; a document is divided only if it ends the process or makes it hang. An
+// enricher that shows a service the whole document with each passage declares to read ColumnText, so
+// that a plan counts that.
 func EnrichStage[C any](name, doc string, open openFunc[C, Enricher], options ...Option) Stage {
 	return newStage(KindEnrich, name, doc, open, options)
 }
@@ -355,8 +353,8 @@ func StoreStage[C any](name, doc string, open openFunc[C, Store], options ...Opt
 	return newStage(KindStore, name, doc, open, options)
 }
 
-// RerankStage describes a reranker. It reads the item's text and its candidates,
-// whose texts it declares if it wants them: ColumnCandidateTexts.
+// RerankStage describes a reranker. It reads the item's text and its candidates. If it also needs the
+// texts of the candidates, it declares ColumnCandidateTexts.
 func RerankStage[C any](name, doc string, open openFunc[C, Reranker], options ...Option) Stage {
 	return newStage(KindRerank, name, doc, open, append([]Option{Reads(ColumnText, ColumnCandidates)}, options...))
 }

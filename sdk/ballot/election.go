@@ -12,9 +12,9 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// NewElection returns an elector that elects item by item, by its samples and the number
-// of labels in the knowledge. When it is closed, it warns of names in an argument that
-// no voter had: see Roll.Report. byVoter is the value of that argument.
+// NewElection returns an elector that elects item by item, from the item's samples and the number of
+// labels in the knowledge. byVoter is the value of the given argument. On Close, the elector warns of
+// names in it that no voter had: see Roll.Report.
 func NewElection(log *slog.Logger, argument string, byVoter map[string]float64, elect func(samples []sdk.Sample, labels int) sdk.Verdict) sdk.Elector {
 	return &election{log: log, argument: argument, byVoter: byVoter, elect: elect}
 }
@@ -43,8 +43,8 @@ func (e *election) Close() error {
 	return nil
 }
 
-// Roll records who votes, so that a mistyped name in an argument is found: its voter
-// would silently have the default. The zero Roll is ready.
+// Roll records who votes, to find mistyped names in an argument: the voter that was meant would
+// silently get the default. The zero Roll is ready.
 type Roll struct {
 	mu    sync.Mutex
 	voted map[string]bool
@@ -64,10 +64,9 @@ func (r *Roll) Note(b sdk.Batch) {
 	}
 }
 
-// Report warns of names in an argument that no voter had, where a voter voted that the
-// argument does not name: it may be the one that was meant. Where the argument names
-// all that voted, the others were just not asked. Call it when the stage ends: a voter
-// may be asked about few items.
+// Report warns of names in an argument that no voter had, if a voter voted that the argument does not
+// name: the name may have meant that voter. If the argument names everybody who voted, the others
+// were just not asked. Call Report when the stage ends: a voter may be asked about few items.
 func (r *Roll) Report(log *slog.Logger, argument string, given iter.Seq[string]) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -8,10 +8,10 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// MeanSet returns the shares of labels where an answer is a set: for each label the mean, over the
-// voters that gave an accepted answer, of the weight that the voter's samples give it on average,
-// at most 1. Shares are from 0 to 1, and do not sum to 1. The greatest stands first; labels that
-// tie stand in the order of the voters.
+// MeanSet returns the shares of labels if an answer is a set. A label's share is the mean, over the
+// voters that gave an accepted answer, of the average weight that the voter's samples give the label,
+// at most 1. Shares are from 0 to 1, and do not sum to 1. They are sorted, the greatest first; labels
+// with equal shares stand in the order of the voters.
 func MeanSet(samples []sdk.Sample, weights Weights) []sdk.Answer {
 	counted := map[string]int{}
 	whole := 0.0
@@ -35,11 +35,11 @@ func MeanSet(samples []sdk.Sample, weights Weights) []sdk.Answer {
 	return all
 }
 
-// round drops what rounding adds, so that it breaks no tie.
+// round removes rounding errors, so that they break no tie.
 func round(share float64) float64 { return math.Round(share * 1e9) }
 
-// MarginSet is how far the label whose share is nearest to one half is from that, from 0 to 1: in
-// doubt about one label, an election is in doubt about the set. 0 if nobody voted.
+// MarginSet returns the distance from one half of the share that is nearest to it, scaled to 0 to 1.
+// If an election is in doubt about one label, it is in doubt about the set. 0 if nobody voted.
 func MarginSet(shares []sdk.Answer) float64 {
 	margin := 1.0
 	for _, a := range shares {
@@ -51,8 +51,9 @@ func MarginSet(shares []sdk.Answer) float64 {
 	return margin
 }
 
-// VerdictSet elects the labels with a share of at least threshold, and always the first; no label, if
-// that none fits has the greatest share. The agreement is the mean of their shares.
+// VerdictSet elects the labels with a share of at least threshold, and always the first label. It
+// elects no label if "none of the labels fits" has the greatest share. The agreement is the mean of
+// the elected shares.
 func VerdictSet(shares []sdk.Answer, threshold float64) sdk.Verdict {
 	if len(shares) == 0 {
 		return Verdict(nil)

@@ -14,14 +14,12 @@ type Tally struct {
 	index   map[string]int
 }
 
-// Mean returns the mean ballot of all voters that gave at least one accepted
-// answer: labels with their shares, best first, summing to 1; empty if there
-// is no such voter. Labels that tie stand in the order of the voters, and
-// within a voter in the order of its answers.
+// Mean returns the mean ballot of all voters that gave at least one accepted answer: labels with
+// their shares, best first, summing to 1. It is empty if there is no such voter. Labels with equal
+// shares stand in the order of the voters, and within a voter in the order of its answers.
 //
-// The accepted answers of a sample are normalised to 1, a voter's ballot is
-// the average of its samples that have any, and the mean is weighted by the
-// voters' weights.
+// Mean normalises the accepted answers of a sample to 1. A voter's ballot is the average of its
+// samples that have an accepted answer. The mean of the ballots is weighted by the voters' weights.
 func Mean(samples []sdk.Sample, weights Weights) []sdk.Answer {
 	counted := map[string]int{} // samples with an accepted answer, by voter
 	labels := 0
@@ -44,7 +42,7 @@ func Mean(samples []sdk.Sample, weights Weights) []sdk.Answer {
 	return sum.Shares()
 }
 
-// accepted is the weight of the accepted answers that Tally.Add would count.
+// accepted returns the weight of the accepted answers that Tally.Add would count.
 func accepted(s sdk.Sample) float64 {
 	sum := 0.0
 	for _, a := range s.Answers {
@@ -55,8 +53,8 @@ func accepted(s sdk.Sample) float64 {
 	return sum
 }
 
-// Agreement is the best share of a ballot as Mean or Shares returns it; 0 if
-// it is empty.
+// Agreement returns the best share of a ballot that Mean or Shares returned; 0 if the ballot is
+// empty.
 func Agreement(shares []sdk.Answer) float64 {
 	if len(shares) == 0 {
 		return 0
@@ -64,7 +62,7 @@ func Agreement(shares []sdk.Answer) float64 {
 	return shares[0].Weight
 }
 
-// Margin is the best share less the second best; 0 if the ballot is empty.
+// Margin returns the best share minus the second best; 0 if the ballot is empty.
 func Margin(shares []sdk.Answer) float64 {
 	if len(shares) < 2 {
 		return Agreement(shares)
@@ -72,8 +70,8 @@ func Margin(shares []sdk.Answer) float64 {
 	return shares[0].Weight - shares[1].Weight
 }
 
-// Best returns the label of a sample's best accepted answer: its vote, where each sample
-// has one.
+// Best returns the label of a sample's best accepted answer. That is its vote if each sample has one
+// vote.
 func Best(s sdk.Sample) (label string, ok bool) {
 	for _, a := range s.Answers {
 		if a.Accepted {
@@ -83,10 +81,10 @@ func Best(s sdk.Sample) (label string, ok bool) {
 	return "", false
 }
 
-// NoLabelFits is the reason of a verdict where that wins.
+// NoLabelFits is the reason of a verdict in which "none of the labels fits" wins.
 const NoLabelFits = "the voters say that none of the labels fits"
 
-// Verdict elects the best of a ballot; its share is the agreement.
+// Verdict elects the best label of a ballot; its share is the agreement.
 func Verdict(shares []sdk.Answer) sdk.Verdict {
 	if len(shares) == 0 {
 		return sdk.Verdict{Reason: "no voter gave an acceptable answer"}
@@ -98,8 +96,8 @@ func Verdict(shares []sdk.Answer) sdk.Verdict {
 	return v
 }
 
-// Weighed is Verdict for the weighted shares of samples, with another reason where the
-// only acceptable answers are of voters with weight 0.
+// Weighed is Verdict for weighted shares. It gives another reason if all acceptable answers are of
+// voters with weight 0.
 func Weighed(shares []sdk.Answer, samples []sdk.Sample) sdk.Verdict {
 	if len(shares) == 0 && slices.ContainsFunc(samples, func(s sdk.Sample) bool { return accepted(s) > 0 }) {
 		return sdk.Verdict{Reason: "every voter that gave an acceptable answer has weight 0"}
@@ -107,7 +105,7 @@ func Weighed(shares []sdk.Answer, samples []sdk.Sample) sdk.Verdict {
 	return Verdict(shares)
 }
 
-// Grow makes room for that many labels.
+// Grow makes room for a number of labels.
 func (t *Tally) Grow(labels int) {
 	t.answers = slices.Grow(t.answers, labels)
 	if t.index == nil {
@@ -115,8 +113,8 @@ func (t *Tally) Grow(labels int) {
 	}
 }
 
-// Add gives weight to a label; the empty one is a vote for no label. A weight
-// that is not positive and finite counts for nothing.
+// Add gives weight to a label; the empty label is a vote for "none of the labels fits". A weight that
+// is not positive and finite does not count.
 func (t *Tally) Add(label string, weight float64) {
 	if !counts(weight) {
 		return
@@ -133,17 +131,17 @@ func (t *Tally) Add(label string, weight float64) {
 
 func counts(weight float64) bool { return weight > 0 && !math.IsInf(weight, 0) }
 
-// Shares returns the labels with their shares of the whole weight, best
-// first; labels that tie stand in the order in which they were first added.
-// Shares closer than about 1e-9 tie, so that rounding decides no election.
+// Shares returns the labels with their shares of the total weight, best first. Labels with equal
+// shares stand in the order in which they were first added. Shares closer than about 1e-9 count as
+// equal, so that rounding decides no election.
 func (t *Tally) Shares() []sdk.Answer {
 	total := 0.0
 	for _, a := range t.answers {
 		total += a.Weight
 	}
 	type entry struct {
-		share float64 // of the whole, in units of 1e-9
-		at    int32   // among the answers
+		share float64 // of the total weight, in units of 1e-9
+		at    int32   // index into the answers
 	}
 	order := make([]entry, len(t.answers))
 	for i, a := range t.answers {
@@ -160,8 +158,8 @@ func (t *Tally) Shares() []sdk.Answer {
 	return shares
 }
 
-// Softmax returns weights in proportion to exp(sharpness * score), which sum
-// to 1. Sharpness 0 makes them all equal. Scores must be finite.
+// Softmax returns weights in proportion to exp(sharpness * score), which sum to 1. With sharpness 0,
+// all weights are equal. Scores must be finite.
 func Softmax(scores []float32, sharpness float64) []float64 {
 	if len(scores) == 0 {
 		return nil
@@ -179,8 +177,8 @@ func Softmax(scores []float32, sharpness float64) []float64 {
 	return weights
 }
 
-// Weights are the weights of voters, by the names of their blocks. A voter that is not
-// in it has weight 1; one with weight 0 does not vote.
+// Weights maps the names of voters' blocks to their weights. A voter without an entry has weight 1; a
+// voter with weight 0 does not vote.
 type Weights map[string]float64
 
 // Of returns the weight of a voter.
@@ -191,29 +189,28 @@ func (w Weights) Of(voter string) float64 {
 	return 1
 }
 
-// Unmeasured is the assumed accuracy of a voter without a measured one: half way between
-// chance and certainty.
+// Unmeasured returns the assumed accuracy of a voter whose accuracy was not measured: half way
+// between chance and certainty.
 func Unmeasured(labels int) float64 { return (1/float64(max(2, labels)) + 1) / 2 }
 
-// maxAccuracy is the greatest accuracy that counts: a voter that made no mistake on a
-// small file is not infallible.
+// maxAccuracy is the greatest accuracy that counts: a voter without a mistake on a small file is not
+// infallible.
 const maxAccuracy = 0.999
 
-// Worth is the weight of a vote by a voter that is right on a share p of the
-// items, among so many labels (at least 2):
+// Worth returns the weight of a vote by a voter that is right on a share p of the items, with the
+// given number of labels (at least 2):
 //
 //	log((labels - 1) * p / (1 - p))
 //
-// Votes weighted so elect the likeliest label if voters err independently of
-// each other, on each wrong label as often as on any other, and labels are
-// equally frequent. For two labels it is the optimal rule of Nitzan and
-// Paroush, "Optimal decision rules in uncertain dichotomous choice
-// situations", International Economic Review 23(2), 1982; for more it is that
-// of Kuncheva and Rodríguez, "A weighted voting framework for classifiers
-// ensembles", Knowledge and Information Systems 38, 2014.
+// Votes with these weights elect the likeliest label if three things hold: voters err independently
+// of each other, every wrong label is equally likely, and labels are equally frequent. For two labels
+// this is the optimal rule of Nitzan and Paroush, "Optimal decision rules in uncertain dichotomous
+// choice situations", International Economic Review 23(2), 1982. For more labels it is the rule of
+// Kuncheva and Rodríguez, "A weighted voting framework for classifiers ensembles", Knowledge and
+// Information Systems 38, 2014.
 //
-// Accuracies above 0.999 count as 0.999. A voter no better than chance has no weight, not
-// a negative one.
+// Accuracies above 0.999 count as 0.999. A voter that is no better than chance has weight 0, not a
+// negative weight.
 func Worth(p float64, labels int) float64 {
 	p = min(p, maxAccuracy)
 	return max(0, math.Log(float64(max(2, labels)-1)*p/(1-p)))

@@ -17,25 +17,25 @@ import (
 	"github.com/racflow/racflow/sdk/wire"
 )
 
-// What the table consists of, what it runs on and what it reports to.
+// The parts of the table, its subjects and its results.
 type (
 	// Check is one line of the table. Its method On runs it.
 	Check = harness.Check
-	// T is what a check reports to, as a testing.T is.
+	// T is what a check reports to, similar to a testing.T.
 	T = harness.T
 	// Result is the outcome of one check.
 	Result = harness.Result
 	// Status is how a check ended.
 	Status = harness.Status
-	// Subject is a stage under test, and how it is started.
+	// Subject is a stage under test, and how to start it.
 	Subject = harness.Subject
-	// Process is a stage that runs.
+	// Process is a running stage.
 	Process = harness.Process
-	// Setup says how a stage is started.
+	// Setup holds the settings with which a stage starts.
 	Setup = harness.Setup
 	// Starter starts a stage.
 	Starter = harness.Starter
-	// Options are what the suite takes into account at the stage at hand.
+	// Options are the settings of the suite for the stage under test.
 	Options = harness.Options
 	// Foreign makes collections as another program would, for a store that attaches them.
 	Foreign = stores.Foreign
@@ -82,10 +82,10 @@ func Checks(stage sdk.Stage) []Check {
 }
 
 // AttachedChecks returns the lines of the table for a store with sdk.Attaches, on collections that
-// foreign makes. They come beside Checks: the store has collections of its own, too.
+// foreign makes. Run them in addition to Checks: the store has collections of its own, too.
 func AttachedChecks(foreign Foreign) []Check { return stores.AttachedChecks(foreign) }
 
-// opened is what a check does with a running stage, which is fitted before, where it wants to be.
+// opened makes a check that runs on a started stage. If the stage is a Fitter, it is fitted first.
 func opened(run func(context.Context, *wire.Stage, sdk.Stage) error) func(*T, *Subject) error {
 	return func(t *T, s *Subject) error {
 		p, err := startFitted(t, s)
@@ -96,7 +96,8 @@ func opened(run func(context.Context, *wire.Stage, sdk.Stage) error) func(*T, *S
 	}
 }
 
-// own is what a check does unless another machine answers: that is not the stage's own.
+// own makes a check of the stage's own results. It skips stages whose results another machine
+// computes.
 func own(run func(context.Context, *wire.Stage, sdk.Stage) error) func(*T, *Subject) error {
 	return func(t *T, s *Subject) error {
 		if s.Stage.Network {
@@ -119,8 +120,8 @@ func startFitted(t *T, s *Subject) (*Process, error) {
 	return s.Open(t, setup) // in a new process, as the engine does
 }
 
-// gaveUp is the check that a stage ends its work on a call with many rows that is no longer wanted: then a call
-// with few has its turn.
+// gaveUp checks that a stage stops working on a cancelled call with many rows, and then serves a call
+// with few rows.
 func gaveUp(many, few int) Check {
 	return Check{
 		Name: "gives up when cancelled", Within: Long,
@@ -140,8 +141,8 @@ func gaveUp(many, few int) Check {
 	}
 }
 
-// sameResults checks that a batch has the same results again and again, and each of
-// its parts the same alone, all at the same time.
+// sameResults checks that a batch has the same results on every repetition, and that each part alone
+// has the same results as in the batch. All calls run at the same time.
 func sameResults(ctx context.Context, s *wire.Stage, kind sdk.Kind, all any, again int, parts [][2]int) error {
 	want, err := call(ctx, s, kind, all)
 	if err != nil {
@@ -168,7 +169,7 @@ func sameResults(ctx context.Context, s *wire.Stage, kind sdk.Kind, all any, aga
 	return calls.Wait()
 }
 
-// eachRow are n parts of one row.
+// eachRow divides n rows into parts of one row.
 func eachRow(n int) (parts [][2]int) {
 	for i := range n {
 		parts = append(parts, [2]int{i, i + 1})
@@ -176,8 +177,7 @@ func eachRow(n int) (parts [][2]int) {
 	return parts
 }
 
-// description checks that people and other processes can understand what a
-// stage says of itself.
+// description checks that people and other processes can understand how a stage describes itself.
 var description = Check{
 	Name: "description", Within: Long,
 	Why: "Documents, completion and checks of a pipeline file are made from what a stage says of itself.",
@@ -212,7 +212,7 @@ func sameArguments(a, b []sdk.Argument) bool {
 	return len(a) == len(b) && (len(a) == 0 || reflect.DeepEqual(a, b))
 }
 
-// unknownArgument checks that a stage refuses an argument that it lacks.
+// unknownArgument checks that a stage refuses an argument that it does not have.
 var unknownArgument = Check{
 	Name: "config", Within: Long,
 	Why: "A mistake in a file is shown at its line, so a stage has to name the argument that it refuses.",
@@ -238,7 +238,7 @@ var unknownArgument = Check{
 	},
 }
 
-// fit fits a stage, in two batches, and returns the folder with what it has learnt.
+// fit fits a stage, in two batches, and returns the folder with the result.
 func fit(t *T, s *wire.Stage, stage sdk.Stage) (string, error) {
 	rows := trainingRows()
 	err := s.Fit(t.Context(), func(yield func([]sdk.TrainingRow, error) bool) {
@@ -261,8 +261,8 @@ func fit(t *T, s *wire.Stage, stage sdk.Stage) (string, error) {
 	return s.StateDir, err
 }
 
-// carriedOver checks that a later process does what the one does that was fitted. One that
-// was not fitted works, too: what it lacks fails rows at most.
+// carriedOver checks that a later process returns the same results as the fitted one. A process that
+// was not fitted must work, too; it may fail rows.
 var carriedOver = Check{
 	Name: "what was learnt is carried over", Within: Longest,
 	Why: "A stage is fitted once; every later process works by what is in its state_dir.",

@@ -11,8 +11,8 @@ import (
 	"github.com/racflow/racflow/sdk/wire"
 )
 
-// batchChecks are those of the kinds that work on items. A stage may fail
-// single rows, but never a batch because of one.
+// batchChecks are the checks of kinds that work on items. A stage may fail single rows, but never a
+// batch because of one row.
 var batchChecks = []Check{
 	{
 		Name: "one result per row", Within: Long,
@@ -33,7 +33,7 @@ var batchChecks = []Check{
 		Fix: "Let a row's result depend on that row alone, and seed what is random with it.",
 		Run: own(func(ctx context.Context, s *wire.Stage, stage sdk.Stage) error {
 			b := items(9)
-			const again = 64 // as many calls at a time as a stage has to bear
+			const again = 64 // calls at a time that every stage has to stand
 			return sameResults(ctx, s, stage.Kind, b, again, eachRow(len(b.Items)))
 		}),
 	},
@@ -75,8 +75,8 @@ var batchChecks = []Check{
 	gaveUp(2000, 0),
 }
 
-// honestReads checks that the columns that a stage does not declare make no difference: taken away,
-// as the engine does, filled, or filled with something else.
+// honestReads checks that columns that a stage does not declare make no difference: removed, as the
+// engine does, filled, or filled with other values.
 func honestReads(ctx context.Context, s *wire.Stage, stage sdk.Stage) error {
 	b := items(9)
 	want, err := call(ctx, s, stage.Kind, b)
@@ -157,7 +157,7 @@ var embedChecks = []Check{
 	gaveUp(5000, 1),
 }
 
-// embedded are vectors, whatever their numbers.
+// embedded returns vectors, whatever their numbers.
 func embedded(vectors [][]float32, err error) ([][]float32, error) {
 	var failed sdk.RowErrors
 	if !errors.As(err, &failed) {
@@ -171,8 +171,8 @@ func embedded(vectors [][]float32, err error) ([][]float32, error) {
 	return vectors, nil
 }
 
-// enrichChecks are those of enrichers. A stage may fail single passages, but
-// never all of them because of one.
+// enrichChecks are the checks of enrichers. A stage may fail single passages, but never all of them
+// because of one.
 var enrichChecks = []Check{
 	{Name: "one addition per passage", Within: Long,
 		Why: "Additions are matched with passages by their place; a passage that cannot be worked on fails alone.",
@@ -231,8 +231,8 @@ var chunkChecks = []Check{
 	gaveUp(20_000, 0),
 }
 
-// covers checks that no byte between chunks, and before and after them, is
-// anything but white space. Order and boundaries were checked on their way.
+// covers checks that all bytes between chunks, and before and after them, are white space. Decoding
+// has already checked order and boundaries.
 func covers(text string, chunks []sdk.Chunk) error {
 	end := 0
 	check := func(next int) error {
@@ -256,8 +256,8 @@ func covers(text string, chunks []sdk.Chunk) error {
 	return nil
 }
 
-// headed checks that headers hold something. That they are of the document, and stand before
-// their chunks, was checked on their way.
+// headed checks that headers are not empty. Decoding has already checked that they lie in the
+// document, before their chunks.
 func headed(text string, chunks []sdk.Chunk) error {
 	for i, c := range chunks {
 		if h := c.Header; h != (sdk.Span{}) && strings.TrimSpace(text[h.Start:h.End]) == "" {

@@ -10,17 +10,18 @@ import (
 	"github.com/racflow/racflow/sdk/wire"
 )
 
-// Load is work for a running stage of any kind: as many rows as a check wants, each with a result
-// that can be compared.
+// Load is work for a running stage of any kind: any number of rows, each with a result that can be
+// compared.
 type Load struct {
 	stage   sdk.Stage
 	Process *Process // that works
 }
 
-// collection is that of a store under load. It lies in a state folder of its own.
+// collection is the name of the collection of a store under load. It lies in a state folder of its
+// own.
 const collection = "conformance_load"
 
-// NewLoad starts the stage, fitted where it wants to be; a store has a few entries.
+// NewLoad starts the stage and fits it if it is a Fitter. A store gets a few entries.
 func NewLoad(t *T, s *Subject) (*Load, error) {
 	p, err := startFitted(t, s)
 	if err != nil || s.Stage.Kind != sdk.KindStore {
@@ -44,7 +45,7 @@ var dense = sdk.Ranking{
 
 func direction(i int) []float32 { return []float32{1, float32(i % 50)} }
 
-// Batch is how many rows the stage likes best in a call.
+// Batch returns the stage's preferred number of rows per call.
 func (l *Load) Batch() int {
 	if l.stage.Batch > 0 {
 		return l.stage.Batch
@@ -52,13 +53,13 @@ func (l *Load) Batch() int {
 	return 64
 }
 
-// Rows asks for the results of rows, which are the same ones at each call.
+// Rows returns the results for rows. The same numbers always give the same rows.
 func (l *Load) Rows(ctx context.Context, from, to int) ([]Row, error) {
 	return call(ctx, l.Process.Stage, l.stage.Kind, numbered(l.stage.Kind, from, to, 0))
 }
 
-// Same asks for rows again and compares them with what they were. What another machine returns may
-// differ.
+// Same asks for rows again and compares the results with the earlier ones. Results of another machine
+// may differ.
 func (l *Load) Same(ctx context.Context, from int, want []Row) error {
 	got, err := l.Rows(ctx, from, from+len(want))
 	if err != nil || l.stage.Network {
@@ -72,8 +73,8 @@ func (l *Load) Same(ctx context.Context, from int, want []Row) error {
 	return nil
 }
 
-// Large asks for n rows whose ids, or texts that hold nothing, have size bytes each. Rows may fail: a stage
-// that says so, row by row, has said all that can be wanted.
+// Large sends n rows whose ids, or texts without content, have size bytes each. Rows may fail: an
+// error for each row is all that can be expected.
 func (l *Load) Large(ctx context.Context, n, size int) error {
 	_, err := call(ctx, l.Process.Stage, l.stage.Kind, numbered(l.stage.Kind, 0, n, size))
 	if errors.As(err, new(*wire.NumberError)) {

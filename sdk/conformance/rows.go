@@ -13,14 +13,14 @@ import (
 	"github.com/racflow/racflow/sdk/wire"
 )
 
-// Row is what a stage makes of a row: a vector, or a text that is the same for the same result. Errors of
-// single rows are results, too.
+// Row is the result for a row: a vector, or a text that is equal for equal results. An error of a
+// single row is a result, too.
 type Row struct {
 	text   string
 	vector []float32
 }
 
-// differs says how a result is another one than before.
+// differs says how a result differs from the earlier one.
 func (r Row) differs(before Row, what string) error {
 	if r.text != before.text {
 		return fmt.Errorf("%s: got %.200v, before it was %.200v", what, r.text, before.text)
@@ -40,8 +40,8 @@ func distance(a, b []float32) float64 {
 	return math.Sqrt(sum)
 }
 
-// call gives rows to a stage of any kind: texts to an embedder, documents, passages, queries of a collection
-// under load, or a batch of items.
+// call passes rows to a stage of any kind: texts to an embedder, documents, passages, queries to a
+// collection under load, or a batch of items.
 func call(ctx context.Context, s *wire.Stage, kind sdk.Kind, in any) ([]Row, error) {
 	switch in := in.(type) {
 	case []string:
@@ -87,7 +87,7 @@ func rowsOf[T any](results []T, err error) ([]Row, error) {
 	return all, nil
 }
 
-// part is some of the rows of call.
+// part returns some of the rows for call.
 func part(in any, lo, hi int) any {
 	switch in := in.(type) {
 	case []string:
@@ -103,8 +103,8 @@ func part(in any, lo, hi int) any {
 	return in
 }
 
-// numbered are ordinary rows for call, the same ones for the same numbers. Where long is given, each has an
-// id, or a text that holds nothing, of so many bytes.
+// numbered returns ordinary rows for call; the same numbers give the same rows. If long is positive,
+// each row has an id, or a text without content, of about that many bytes.
 func numbered(kind sdk.Kind, from, to, long int) any {
 	id := func(i int) string { return fmt.Sprint(i, strings.Repeat("x", long)) }
 	switch kind {
@@ -123,7 +123,7 @@ func numbered(kind sdk.Kind, from, to, long int) any {
 			return sdk.Passage{Document: d, Chunk: sdk.Chunk{End: len(d.Text)}}
 		})
 	case sdk.KindStore:
-		return each(from, to, func(i int) sdk.Query { // whose texts a dense search does not look at
+		return each(from, to, func(i int) sdk.Query { // a dense search does not look at the texts
 			return sdk.Query{Text: strings.Repeat("x", long), Vector: direction(i)}
 		})
 	}
@@ -148,7 +148,7 @@ func page(id string, i int) *sdk.Document {
 	return &sdk.Document{ID: id, Text: fmt.Sprintf("# Cards\n\nA lost card is blocked, says page %d.\n\nA new one takes a week.\n", i)}
 }
 
-// documents are those that break chunkers.
+// documents returns documents that break chunkers.
 func documents() []sdk.Document {
 	texts := map[string]string{
 		"notes.md":  "# Cards\n\nA lost card is blocked.\n\n## Fees\n\n| card | fee |\n|---|---|\n| gold | 10 |\n\n```\n# no heading\n```\n\nEnd.\n",
@@ -176,8 +176,8 @@ func documents() []sdk.Document {
 	return append(all, sdk.Document{ID: "without metadata", Text: "Some text. More of it."})
 }
 
-// passages are those of the documents that break chunkers, long ones shortened:
-// a document as one passage, or windows that overlap.
+// passages returns passages of the documents that break chunkers, with long documents shortened. A
+// document is one passage, or windows that overlap.
 func passages() []sdk.Passage {
 	const most, width = 600, 60
 	var all []sdk.Passage
@@ -186,7 +186,7 @@ func passages() []sdk.Passage {
 			d.Text = string(text[:most])
 		}
 		switch {
-		case strings.TrimSpace(d.Text) == "": // it has none
+		case strings.TrimSpace(d.Text) == "": // no passages
 		case i%5 == 0:
 			all = append(all, sdk.Passage{Document: &d, Chunk: sdk.Chunk{End: len(d.Text)}})
 		default:
@@ -198,8 +198,8 @@ func passages() []sdk.Passage {
 	return append(all, sdk.Passage{Document: &twin, Chunk: sdk.Chunk{End: len(twin.Text)}})
 }
 
-// windows cuts a document every width characters into passages that reach a
-// tenth of that into the next.
+// windows cuts a document every width characters into passages. Each passage reaches a tenth of width
+// into the next.
 func windows(d *sdk.Document, width int) []sdk.Passage {
 	var all []sdk.Passage
 	starts := make([]int, 0, len(d.Text)+1)
@@ -221,7 +221,7 @@ func of(all []sdk.Passage, id string) []sdk.Passage {
 	return slices.DeleteFunc(slices.Clone(all), func(p sdk.Passage) bool { return p.Document.ID != id })
 }
 
-// byDocument are the parts of passages that are of one document.
+// byDocument divides passages into parts with one document each.
 func byDocument(all []sdk.Passage) (parts [][2]int) {
 	for lo, hi := 0, 0; lo < len(all); lo = hi {
 		for hi < len(all) && all[hi].Document == all[lo].Document {
@@ -232,8 +232,8 @@ func byDocument(all []sdk.Passage) (parts [][2]int) {
 	return parts
 }
 
-// trainingRows have all that a stage may learn from: labels that texts, vectors and votes
-// tell apart. Some have no label, no text that is one, or no votes.
+// trainingRows returns rows with everything that a stage may learn from: texts, vectors and votes
+// that tell the labels apart. Some rows have no label, no valid text, or no votes.
 func trainingRows() []sdk.TrainingRow {
 	b := items(30)
 	rows := make([]sdk.TrainingRow, len(b.Items))
@@ -252,11 +252,11 @@ var texts = []string{
 	"caf\xe9 is not UTF-8", "\x00 a zero byte", strings.Repeat("a long text ", 2000), strings.Repeat("x", 5000), "I lost my card yesterday",
 }
 
-// labels are those of all items.
+// labels are the labels of all items.
 var labels = []string{"card_lost", "pin_change", "weather"}
 
-// items makes n items with all columns, among them rows without candidates,
-// rows without voters and texts that are not UTF-8.
+// items makes n items with all columns. Some have no candidates, no voters, or a text that is not
+// UTF-8.
 func items(n int) sdk.Batch {
 	b := sdk.Batch{Labels: slices.Clone(labels), Items: make([]sdk.Item, n)}
 	for i := range b.Items {
@@ -272,7 +272,7 @@ func item(i int) sdk.Item {
 	}
 	switch i % 4 {
 	case 1:
-		return it // a row for which nothing was found
+		return it // an item for which nothing was found
 	case 2:
 		it.Text = "caf\xe9"
 	case 3:
@@ -297,7 +297,7 @@ func item(i int) sdk.Item {
 	return it
 }
 
-// scripts are items whose texts, ids, labels and metadata are of many scripts.
+// scripts returns items whose texts, ids, labels and metadata use many scripts.
 func scripts() sdk.Batch {
 	texts := []string{
 		"Größe, naïveté, Ελληνικά, Кириллица", "我昨天丢了卡。你呢？", "カードをなくした", "บัตรเครดิตหาย", "أين بطاقتي؟ \u202eabc\u202c", "שלום",
@@ -318,7 +318,7 @@ func scripts() sdk.Batch {
 	return b
 }
 
-// extremes are items whose numbers are at their bounds, or missing.
+// extremes returns items whose numbers are at their bounds, or missing.
 func extremes() sdk.Batch {
 	b := items(8)
 	for i := range b.Items {
@@ -345,7 +345,7 @@ func extremes() sdk.Batch {
 	return b
 }
 
-// others is a batch with other content in the columns that are not among reads.
+// others returns a batch with other content in all columns that are not among reads.
 func others(b sdk.Batch, reads sdk.Columns) sdk.Batch {
 	out := sdk.Batch{Labels: b.Labels, Items: slices.Clone(b.Items)}
 	if !reads.Has(sdk.ColumnLabels) {

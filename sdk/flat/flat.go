@@ -16,23 +16,23 @@ import (
 	"github.com/racflow/racflow/sdk/support"
 )
 
-// Suffix ends all names that a Place is given. They consist of it and of hexadecimal digits.
+// Suffix ends all names that a Place gets. The rest of a name consists of hexadecimal digits.
 const Suffix = ".flat"
 
-// Place keeps contents by name. Its methods may be called by several goroutines at once.
+// Place keeps contents by name. Several goroutines may call its methods at once.
 type Place interface {
-	// Load returns a content. The error is fs.ErrNotExist where there is none of that name.
+	// Load returns a content. The error is fs.ErrNotExist if no content has that name.
 	Load(ctx context.Context, name string) ([]byte, error)
-	// Save puts a content in the place of the one of that name, whole or not at all.
+	// Save replaces the content of that name, completely or not at all.
 	Save(ctx context.Context, name string, content []byte) error
-	// Remove removes a content. The error may be fs.ErrNotExist where there is none.
+	// Remove removes a content. The error may be fs.ErrNotExist if no content has that name.
 	Remove(ctx context.Context, name string) error
-	// Names lists what there is, in any order. It may list contents of others, too, whose names do
-	// not end with Suffix.
+	// Names lists the names of all contents, in any order. It may list foreign contents, too, whose
+	// names do not end with Suffix.
 	Names(ctx context.Context) ([]string, error)
 }
 
-// New makes a store of a place. Its stage declares sdk.Filters.
+// New makes a store from a place. Its stage declares sdk.Filters.
 func New(place Place) sdk.Store { return &store{place: place, open: map[string]*collection{}} }
 
 type store struct {
@@ -41,7 +41,7 @@ type store struct {
 	open  map[string]*collection
 }
 
-// collection is an open one. Readers use now, which is replaced as a whole.
+// collection is an open collection. Readers use now; a commit replaces it as a whole.
 type collection struct {
 	sync.RWMutex
 	now     *version
@@ -54,7 +54,7 @@ func (c *collection) version() *version {
 	return c.now
 }
 
-// file is the name of a collection's content: names of collections may be anything.
+// file returns the name of a collection's content. The name of a collection may be any string.
 func file(collection string) string {
 	sum := sha256.Sum256([]byte(collection))
 	return hex.EncodeToString(sum[:16]) + Suffix
@@ -69,7 +69,7 @@ func (s *store) opened(name string) (*collection, error) {
 	return nil, sdk.Invalid(fmt.Errorf("the collection %q is not open: open it first", name))
 }
 
-// load reads a content; nil where there is none.
+// load reads a content; it returns nil if there is none.
 func (s *store) load(ctx context.Context, name string) (*version, error) {
 	content, err := s.place.Load(ctx, name)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -113,7 +113,7 @@ func (s *store) Open(ctx context.Context, name string, schema sdk.Schema) (sdk.C
 	return v.state(), nil
 }
 
-// change notes changes of a collection that the next Commit makes.
+// change records changes of a collection for the next Commit.
 func (s *store) change(name string, note func(c *collection) error) error {
 	c, err := s.opened(name)
 	if err != nil {
@@ -198,7 +198,7 @@ func (s *store) List(ctx context.Context) ([]sdk.Collection, error) {
 		if !strings.HasSuffix(name, Suffix) {
 			continue
 		}
-		if v, err := s.load(ctx, name); err == nil && v != nil { // one that cannot be read is left out
+		if v, err := s.load(ctx, name); err == nil && v != nil { // leave out a collection that cannot be read
 			all = append(all, v.state())
 		}
 	}

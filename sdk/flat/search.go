@@ -40,7 +40,7 @@ func (s *store) Get(_ context.Context, name string, ids []string) ([]sdk.Entry, 
 	return all, nil
 }
 
-// Scan implements sdk.Store. The order is that of the ids.
+// Scan implements sdk.Store. Entries are sorted by their ids.
 func (s *store) Scan(_ context.Context, name string, scan sdk.Scan) (sdk.Page, error) {
 	c, err := s.opened(name)
 	if err != nil {
@@ -202,8 +202,8 @@ func (v *version) search(search sdk.Search, q sdk.Query) (hits sdk.Hits) {
 	return hits
 }
 
-// best returns the n hits with the highest scores above a bound. It expects the selected entries in the order of their
-// ids, and leaves ties in that order. No scores, no hits.
+// best returns the n hits with the highest scores above a bound. It expects the selected entries
+// sorted by their ids, and keeps that order for equal scores. Without scores it returns no hits.
 func best(selected []int, scores []float32, n int, above float64, hit func(int) sdk.Hit) []sdk.Hit {
 	hits := []sdk.Hit{} // a leg that was asked is not nil
 	if scores == nil {

@@ -15,10 +15,10 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// format is the first byte of a content; what follows is a content as gob.
+// format is the first byte of a content; a gob-encoded content follows.
 const format = 1
 
-// content is what a place keeps of a collection.
+// content is what a place stores of a collection.
 type content struct {
 	Name    string
 	Schema  sdk.Schema
@@ -29,7 +29,7 @@ type content struct {
 // version is a committed state of a collection. It never changes.
 type version struct {
 	*content
-	sum   [sha256.Size]byte // of the bytes that it was read from, or written as; zero: not kept yet
+	sum   [sha256.Size]byte // of the bytes that it was read from, or written as; zero: not saved yet
 	norms []float64         // of the vectors
 	words func() *words     // of the lexical leg, counted when it is first searched
 }
@@ -80,7 +80,7 @@ func (v *version) state() sdk.Collection {
 	return sdk.Collection{Name: v.Name, Entries: len(v.Entries), Dimension: v.Schema.Dimension, Note: v.Note}
 }
 
-// with returns the version after changes, and the bytes to keep of it.
+// with returns the version after changes, and the bytes to store.
 func (v *version) with(changes map[string]*sdk.Entry, note []byte) (*version, []byte, error) {
 	c := &content{Name: v.Name, Schema: v.Schema, Note: note}
 	for _, e := range v.Entries {
@@ -103,7 +103,7 @@ func (v *version) with(changes map[string]*sdk.Entry, note []byte) (*version, []
 	return next, raw.Bytes(), nil
 }
 
-// find returns where an id is, or would be.
+// find returns the position of an id, or the position where it would be inserted.
 func (v *version) find(id string) (int, bool) {
 	return slices.BinarySearchFunc(v.Entries, id, func(e sdk.Entry, id string) int { return cmp.Compare(e.ID, id) })
 }

@@ -12,10 +12,10 @@ import (
 	"strings"
 )
 
-// Version is that of the package. It is raised with each change that plugins notice.
+// Version is the version of the package. Raise it with each change that plugins notice.
 const Version = "0.1.0"
 
-// Requires are the packages that the package needs, as pip writes them.
+// Requires lists the packages that the package needs, in pip's notation.
 var Requires = []string{"grpcio>=1.60", "protobuf>=4.23", "cryptography>=42"}
 
 // files are the package as it is installed. Its modules but __init__ have names that begin with _,
@@ -27,7 +27,7 @@ var files embed.FS
 //go:embed README.md
 var readme []byte
 
-// Wheel returns the package as a wheel for any Python from 3.10 on, with the name that its file must
+// Wheel returns the package as a wheel for Python 3.10 and later, with the file name that it must
 // have. The same binary always returns the same bytes.
 func Wheel() (name string, content []byte, err error) {
 	info := "racflow_plugin-" + Version + ".dist-info/"
@@ -70,8 +70,8 @@ func metadata() []byte {
 	return []byte(b.String())
 }
 
-// wheel is a zip archive with the list of its files, as "Binary distribution format" of the Python
-// packaging specifications says.
+// wheel is a zip archive with the list of its files, as in "Binary distribution format" of the Python
+// packaging specifications.
 type wheel struct {
 	buffer bytes.Buffer
 	zip    *zip.Writer
@@ -85,7 +85,7 @@ func (w *wheel) add(name string, body []byte) error {
 	return w.write(name, body)
 }
 
-// write writes a file without a time: the zero time is the first that an archive can say.
+// write writes a file with the zero time, the first time that an archive can express.
 func (w *wheel) write(name string, body []byte) error {
 	header := &zip.FileHeader{Name: name, Method: zip.Deflate}
 	header.SetMode(0o644)

@@ -1,20 +1,19 @@
-// Package sdktest runs the conformance suite (package conformance) in a Go test: what every stage
-// owes the engine, whatever it computes. A plugin's test calls Stage for each of its stages.
+// Package sdktest runs the conformance suite (package conformance) in a Go test: what the engine
+// expects of every stage, whatever it computes. A plugin's test calls Stage for each of its stages.
 //
-// The stage runs behind the real gRPC server, in memory, so that its results
-// take the way they take in a pipeline. How well a stage does its work is not
-// tested; how its process behaves is what `racflow plugin verify` adds to the same checks.
-// A check that hangs fails after a deadline of its own, with the reason why it is there and what to do.
+// The stage runs behind the real gRPC server, in memory, so that its results travel as they do in a
+// pipeline. The suite does not test how well a stage does its work. `racflow plugin verify` runs the
+// same checks, and also tests how the stage's process behaves. A check that hangs fails after a
+// deadline of its own; its message gives the reason for the check, and what to do.
 //
 // # Stores
 //
-// The topics of a store are search, filters, write, restart, content, scan, refuse
-// and together (several readers, a writer, cancellation), each with named
-// subtests that work on collections of their own. What sdk.Store and sdk.Filter
-// say is what counts.
+// The topics of a store are search, filters, write, restart, content, scan, refuse and together
+// (several readers, a writer, cancellation). Each topic has named subtests that work on collections
+// of their own. The documentation of sdk.Store and sdk.Filter decides what is right.
 //
-// Where an engine cannot do something, the test of its store names the subtest
-// and the reason, which then show in the output:
+// If a server cannot do something, the test of its store names the subtest and the reason, and the
+// output shows them:
 //
 //	Stage(t, stage, config,
 //		Without("filters/infinity", "the server's expressions have no literal for it"),

@@ -26,19 +26,20 @@ import (
 
 // Foreign makes collections as another program would, for Attached.
 type Foreign struct {
-	// Make makes a new collection with the rows, by another client than the stage's, and returns the
-	// config, a JSON object, by which the stage attaches it. All of a row but its hash is there
-	// to be found again: its id (a decimal number, which fits keys of either type), text, context,
-	// label, metadata (a string, numbers that a float32 holds exactly, a bool) and vector.
+	// Make makes a new collection with the rows, by another client than the stage's. It returns the
+	// config, a JSON object, by which the stage attaches it. The store must find everything of a row
+	// but its hash: id (a decimal number, which fits keys of either type), text, context, label,
+	// metadata (a string, numbers that a float32 holds exactly, a bool) and vector.
 	Make func(t testing.TB, rows []sdk.Entry) (config string)
-	// Look says all of that collection that a write could change, as another client sees it: how
-	// many rows it has, its fields, its indexes. It is compared with what it said before.
+	// Look returns everything of the collection that a write could change, as another client sees it:
+	// the number of rows, the fields, the indexes. The suite compares it with an earlier result of
+	// Look.
 	Look func(t testing.TB, config string) string
 }
 
-// Attached checks a store with sdk.Attaches on collections that another program makes: their rows
-// come back letter by letter, dense scores are cosines, filters select what sdk.Filter
-// says, and nothing is written. Its subtests are below "attached".
+// Attached checks a store with sdk.Attaches on collections of another program. Their rows must come
+// back letter by letter, dense scores must be cosines, filters must select what sdk.Filter says, and
+// nothing may be written. The subtests are below "attached".
 func Attached(t *testing.T, stage sdk.Stage, foreign Foreign, opts ...Option) {
 	t.Helper()
 	if stage.Attaches == "" {
@@ -47,7 +48,8 @@ func Attached(t *testing.T, stage sdk.Stage, foreign Foreign, opts ...Option) {
 	run(t, stage, "{}", conformance.AttachedChecks(foreign.in(t)), opts)
 }
 
-// in is the same with hooks whose failures are those of the check at hand.
+// in returns the functions of Foreign for conformance; their failures become failures of the current
+// check.
 func (f Foreign) in(t *testing.T) conformance.Foreign {
 	return conformance.Foreign{
 		Make: func(c *conformance.T, rows []sdk.Entry) string { return f.Make(hook{t, c}, rows) },
@@ -55,49 +57,48 @@ func (f Foreign) in(t *testing.T) conformance.Foreign {
 	}
 }
 
-// Option adjusts Stage at the stage at hand. All but
-// Without and Parallel are for stores.
+// Option adjusts Stage to a stage. All options but Without and Parallel are for stores.
 type Option func(*testing.T, *settings)
 
 type settings struct {
 	*conformance.Options
-	parallel bool // checks run beside each other
+	parallel bool // checks run at the same time
 }
 
-// Without leaves out a subtest, and those below it, that a stage cannot pass.
-// The path is that of the subtest's name below Stage, as in "filters/prefix".
-// It is shown as skipped, with the reason; a path that does not exist fails.
+// Without skips a subtest that a stage cannot pass, and the subtests below it. The path is the
+// subtest's name below Stage, as in "filters/prefix". The output shows it as skipped, with the
+// reason. A path that does not exist is an error.
 func Without(path, reason string) Option {
 	return func(_ *testing.T, o *settings) { o.Without[path] = reason }
 }
 
-// DenseOnly tests a store, which lacks a lexical leg, on collections without
-// one. Subtests that need it are skipped with the reason.
+// DenseOnly tests a store without a lexical leg, on collections without one. Subtests that need a
+// lexical leg are skipped with the reason.
 func DenseOnly(reason string) Option {
 	return func(_ *testing.T, o *settings) { o.DenseOnly = reason }
 }
 
-// Parallel runs the checks beside each other, for a stage that waits for a server more than it computes.
+// Parallel runs the checks at the same time, for a stage that waits for a server more than it
+// computes.
 func Parallel() Option {
 	return func(_ *testing.T, o *settings) { o.parallel = true }
 }
 
-// Tolerance sets how far a score may be from the reference, relative to the
-// larger of 1 and the score. The default is 1e-5, which float32 keeps.
+// Tolerance sets how far a score may be from the reference, relative to the larger of 1 and the
+// score. The default is 1e-5, which float32 satisfies.
 func Tolerance(t float64) Option {
 	return func(_ *testing.T, o *settings) { o.Tolerance = t }
 }
 
-// Restart sets what happens between closing and opening a stage in the subtests
-// of "restart", such as killing the server and starting it again. The stage is
-// opened with the same state folder in any case.
+// Restart sets what happens between closing and opening a stage in the subtests of "restart", such as
+// killing the server and starting it again. In any case, the stage opens with the same state folder.
 func Restart(restart func(testing.TB)) Option {
 	return func(t *testing.T, o *settings) {
 		o.Restart = func(c *conformance.T) { restart(hook{t, c}) }
 	}
 }
 
-// hook is the test of the stage as a hook of it sees it: its failures are those of the check at hand.
+// hook is the stage's test as its hooks see it: a failure in a hook fails the current check.
 type hook struct {
 	*testing.T
 	check *conformance.T
@@ -156,14 +157,14 @@ func configure(ctx context.Context, p *conformance.Process, conn *grpc.ClientCon
 	return nil
 }
 
-// inMemory is a Starter of a stage in this process.
+// inMemory returns a Starter for a stage in this process.
 func inMemory(stage sdk.Stage) conformance.Starter {
 	return func(ctx context.Context, s conformance.Setup) (*conformance.Process, error) {
 		return start(ctx, stage, sdk.Setup{StateDir: s.StateDir, Samples: s.Samples}, s.Config, lines(s.Log))
 	}
 }
 
-// lines passes on what is logged, a line at a time as slog writes it.
+// lines passes log output on, one line at a time as slog writes it.
 type lines func(string)
 
 func (l lines) Write(p []byte) (int, error) {
@@ -171,13 +172,13 @@ func (l lines) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Stage checks one stage, opened with a config that is a JSON object.
+// Stage checks one stage. The config is a JSON object.
 func Stage(t *testing.T, stage sdk.Stage, config string, opts ...Option) {
 	t.Helper()
 	run(t, stage, config, conformance.Checks(stage), opts)
 }
 
-// run runs checks and complains of what was left out and does not exist.
+// run runs checks and reports paths of Without that do not exist.
 func run(t *testing.T, stage sdk.Stage, config string, checks []conformance.Check, opts []Option) {
 	t.Helper()
 	o := &settings{Options: conformance.NewOptions()}
@@ -185,7 +186,7 @@ func run(t *testing.T, stage sdk.Stage, config string, checks []conformance.Chec
 	for _, set := range opts {
 		set(t, o)
 	}
-	t.Cleanup(func() { // after the subtests, some of which may run beside each other
+	t.Cleanup(func() { // after the subtests, some of which may run in parallel
 		for _, path := range unmet(o.Options) {
 			t.Errorf("%q is left out, but there is no such subtest", path)
 		}
@@ -208,8 +209,8 @@ func run(t *testing.T, stage sdk.Stage, config string, checks []conformance.Chec
 	}
 }
 
-// unmet lists what was left out and does not exist, where all subtests ran: the
-// command line may have chosen among them.
+// unmet lists the paths of Without that do not exist. If the command line chose among the subtests,
+// it returns nothing.
 func unmet(o *conformance.Options) []string {
 	chosen := slices.ContainsFunc([]string{"test.run", "test.skip"}, func(name string) bool {
 		f := flag.Lookup(name)
@@ -221,8 +222,8 @@ func unmet(o *conformance.Options) []string {
 	return o.Unmet()
 }
 
-// Open runs a stage behind a gRPC server in memory, as its process would, and
-// returns the engine's end. It ends with the test.
+// Open runs a stage behind a gRPC server in memory, as its process would, and returns the engine's
+// end of the connection. The stage ends with the test.
 func Open(t testing.TB, stage sdk.Stage, setup sdk.Setup, config string) (*wire.Stage, error) {
 	t.Helper()
 	p, err := start(t.Context(), stage, setup, config, t.Output())
@@ -233,8 +234,8 @@ func Open(t testing.TB, stage sdk.Stage, setup sdk.Setup, config string) (*wire.
 	return p.Stage, nil
 }
 
-// StateDir returns the folder that the engine gives to a process of a stage: below dir, with
-// what it has learnt, where it is an embedder that fits; else dir itself.
+// StateDir returns the folder that the engine gives to a stage's process. For an embedder that fits,
+// this is a folder below dir with what the embedder has learnt; otherwise it is dir itself.
 func StateDir(t testing.TB, stage sdk.Stage, dir string, state []byte) string {
 	t.Helper()
 	if stage.Kind != sdk.KindEmbed || !stage.Fits {

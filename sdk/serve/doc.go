@@ -1,8 +1,7 @@
-// Package serve runs a plugin: a stage's main function calls Plugin and is
-// done. It answers the engine's requests over gRPC, each in a goroutine of its
-// own and within its deadline, turns panics into failures, and ends the
-// process when the engine does, however that ends.
+// Package serve runs a plugin: a plugin's main function only calls Plugin. The package answers the
+// engine's requests over gRPC, each in its own goroutine and within its deadline. It turns panics
+// into failures. It ends the process when the engine ends, in whatever way the engine ends.
 //
-// It starts no process and knows nothing of the engine; see package remote for
-// the other end of the wire.
+// The package starts no process and knows nothing about the engine; package remote is the other end
+// of the connection.
 package serve

@@ -27,7 +27,7 @@ type host struct {
 
 var _ sdk.Host = (*host)(nil)
 
-// newHost makes the host at an address. It is dialled when it is first asked.
+// newHost makes the host at an address. The first request opens the connection.
 func newHost(at *stagepb.HostAddress) (h *host, closeHost func() error, err error) {
 	secure := insecure.NewCredentials() // an engine in the same process, as in tests
 	if at.GetCertificatePem() != "" {
@@ -86,7 +86,7 @@ func (h *host) KeepProfile(ctx context.Context, endpoint, model string, profile 
 	return outcome(ctx, reply.GetFailure(), err)
 }
 
-// outcome is the error of a call: the context's, the engine's or the connection's.
+// outcome returns the error of a call: the context's, the engine's or the connection's.
 func outcome(ctx context.Context, f *stagepb.Failure, err error) error {
 	switch {
 	case err == nil && f != nil:
@@ -97,8 +97,8 @@ func outcome(ctx context.Context, f *stagepb.Failure, err error) error {
 	return err
 }
 
-// Acquire implements sdk.Host. The stream outlives ctx, so that the engine hears
-// how the call ended also where the caller has given up.
+// Acquire implements sdk.Host. The stream outlives ctx, so that the engine learns the result of the
+// call even if the caller has given up.
 func (h *host) Acquire(ctx context.Context, call sdk.Call) (func(sdk.Result), error) {
 	own, stop := context.WithCancel(h.with(context.WithoutCancel(ctx)))
 	stream, err := h.client.Acquire(own)
@@ -116,7 +116,7 @@ func (h *host) Acquire(ctx context.Context, call sdk.Call) (func(sdk.Result), er
 	}()
 	end := func(r sdk.Result) {
 		last := &stagepb.AcquireRequest{Body: &stagepb.AcquireRequest_Result{Result: wire.EncodeResult(r)}}
-		_ = errors.Join(stream.Send(last), stream.CloseSend()) // they fail where the engine is gone
+		_ = errors.Join(stream.Send(last), stream.CloseSend()) // they fail if the engine is gone
 	}
 	select {
 	case err := <-answered:
@@ -129,12 +129,12 @@ func (h *host) Acquire(ctx context.Context, call sdk.Call) (func(sdk.Result), er
 			once.Do(func() {
 				defer stop()
 				end(r)
-				_, _ = stream.Recv() // its end: the engine has counted the result
+				_, _ = stream.Recv() // the end of the stream: the engine has counted the result
 			})
 		}, nil
 	case <-ctx.Done():
 		defer stop()
-		end(sdk.Result{Status: sdk.StatusLeft}) // it may be acquired at this very moment
+		end(sdk.Result{Status: sdk.StatusLeft}) // the engine may grant the call at this very moment
 		if <-answered == nil {
 			_, _ = stream.Recv()
 		}

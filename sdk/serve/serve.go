@@ -34,16 +34,16 @@ import (
 )
 
 const (
-	// mostGarbage is about how many bytes of garbage a process collects before it
-	// is cleared away, unless that is a small part of what it holds.
+	// mostGarbage is about how many bytes of garbage a process accumulates before a collection, unless
+	// that is a small part of its live memory.
 	mostGarbage = 64 << 20
 
-	mostPercent, leastPercent = 400, 50 // of garbage, to what is held
+	mostPercent, leastPercent = 400, 50 // garbage in percent of live memory
 )
 
-// boundGarbage sets when garbage is cleared away. Batches are short-lived garbage,
-// and to let it grow to four times what is held saves time. Beside a store that is
-// at work on a large commit that would be gigabytes.
+// boundGarbage sets when the garbage collector runs. Batches are short-lived garbage, and letting it
+// grow to four times the live memory saves time. For a store that works on a large commit, that would
+// be gigabytes.
 func boundGarbage() {
 	last := mostPercent
 	debug.SetGCPercent(last)
@@ -60,30 +60,30 @@ func boundGarbage() {
 	})
 }
 
-// garbagePercent is how much garbage there may be beside so many bytes that are
-// held.
+// garbagePercent returns the allowed garbage, in percent of the live memory, for a number of live
+// bytes.
 func garbagePercent(held uint64) int {
 	return int(min(max(mostGarbage*100/max(held, 1), leastPercent), mostPercent))
 }
 
-// afterCollections calls do after each collection of garbage.
+// afterCollections calls do after each garbage collection.
 func afterCollections(do func()) {
-	type sentinel struct{ self *int } // with a pointer it is an object of its own
+	type sentinel struct{ self *int } // the pointer makes it an object of its own
 	runtime.SetFinalizer(&sentinel{new(int)}, func(*sentinel) {
 		do()
 		afterCollections(do)
 	})
 }
 
-// Plugin serves the stages of p until the engine that started this process
-// lets go of it. It is all that a plugin's main function does. A process that
-// no engine has started says what it is and exits with status 1.
+// Plugin serves the stages of p until the engine that started this process closes it. A plugin's main
+// function only calls Plugin. If no engine started the process, Plugin prints what the program is and
+// exits with status 1.
 //
-// On Linux, other processes of the same user cannot read this one from then on;
-// see package support.
+// On Linux, other processes of the same user cannot read the memory of this process from then on; see
+// package support.
 //
-// Standard error carries the log, as lines of JSON. Standard output belongs to
-// the engine until the first request; what is printed later reaches its log.
+// Standard error carries the log, as lines of JSON. Standard output belongs to the engine until the
+// first request; later output goes to the engine's log.
 func Plugin(p sdk.Plugin) {
 	if os.Getenv(wire.CookieKey) != wire.CookieValue {
 		fmt.Fprintf(os.Stderr, "%s is a plugin for racflow, which starts it where a pipeline file uses one of its stages.\n", p.Name)
@@ -102,9 +102,9 @@ func Plugin(p sdk.Plugin) {
 	if os.Getenv("GOGC") == "" {
 		boundGarbage()
 	}
-	// go-plugin replaces os.Stderr by one that is read while the process lives. The
-	// log and the stage have the real one, so that the last words of a process that
-	// crashes are not lost. The engine filters by level.
+	// go-plugin replaces os.Stderr by a pipe that is read only while the process lives. The log and
+	// the stage keep the real one, so that the last words of a crashing process are not lost. The
+	// engine filters by level.
 	s := NewServer(p, slog.New(slog.NewJSONHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelDebug})))
 	stderr := os.Stderr
 	s.opened = func() {
@@ -123,9 +123,9 @@ func Plugin(p sdk.Plugin) {
 	s.Close()
 }
 
-// showing is the configuration of a built-in stage, which shows a certificate that the host has made for all of them:
-// go-plugin would make a P-521 key in each process, which takes as long as all else at a start. Whoever calls has to show a
-// certificate of the authority.
+// showing returns the TLS configuration of a built-in stage. The stage shows a certificate that the
+// host made for all built-in stages: go-plugin would make a P-521 key in each process, which takes as
+// long as the rest of a start. Callers have to show a certificate of the authority.
 func showing(given []byte, authority string) (*tls.Config, error) {
 	given = bytes.TrimSuffix(given, []byte{0})
 	own, err := tls.X509KeyPair(given, given)
@@ -140,8 +140,8 @@ func showing(given []byte, authority string) (*tls.Config, error) {
 	}, nil
 }
 
-// exitWithHost waits for the end of standard input, which the host holds open
-// as long as it lives: this also works when it is killed.
+// exitWithHost waits for the end of standard input, which the host holds open as long as it lives.
+// This also works if the host is killed.
 func exitWithHost(stdin io.Reader, dir string) {
 	_, _ = io.Copy(io.Discard, stdin)
 	if dir != "" {
@@ -154,8 +154,8 @@ func exitWithHost(stdin io.Reader, dir string) {
 	os.Exit(0)
 }
 
-// forgetHandshake takes what the engine has said at the start out of the environment: what the
-// stage starts in turn is no plugin.
+// forgetHandshake removes the variables of the engine's handshake from the environment: a process
+// that the stage starts is no plugin.
 func forgetHandshake() {
 	for _, variable := range os.Environ() {
 		name, _, _ := strings.Cut(variable, "=")
@@ -165,7 +165,7 @@ func forgetHandshake() {
 	}
 }
 
-// registrar puts the server into go-plugin's.
+// registrar registers the server with go-plugin's gRPC server.
 type registrar struct {
 	plugin.NetRPCUnsupportedPlugin
 	server *Server
@@ -186,32 +186,31 @@ type Server struct {
 	stagepb.UnimplementedStageServer
 	plugin  sdk.Plugin
 	log     *slog.Logger
-	calls   sync.WaitGroup // being worked on
+	calls   sync.WaitGroup // in progress
 	mu      sync.Mutex
 	active  map[*byte]context.Context // of calls
-	sparse  atomic.Bool               // the engine takes sparse vectors
+	sparse  atomic.Bool               // the engine accepts sparse vectors
 	stage   any                       // nil until Configure has succeeded
 	opening bool
 	closed  bool
-	shared  sdk.Host     // what the stage gets as its Host; nil: what Configure names
-	detach  func() error // closes the connection to what the engine shares; nil: there is none
+	shared  sdk.Host     // the Host of the stage; nil: the Host that Configure names
+	detach  func() error // closes the connection to the engine's Host; nil: there is none
 	opened  func()       // called before the stage is opened; nil: nothing
 }
 
-// NewServer makes the service of a plugin. It logs to log, and so do the
-// plugin's stages.
+// NewServer makes the service of a plugin. The service and the plugin's stages log to log.
 func NewServer(p sdk.Plugin, log *slog.Logger) *Server {
 	return &Server{plugin: p, log: log, active: map[*byte]context.Context{}}
 }
 
-// Share makes the stage ask a Host of this process, whatever Configure names. It is for an engine that has the stage in
-// its own process, as tests have.
+// Share makes the stage use a Host of this process, whatever Configure names. It is for an engine
+// that runs the stage in its own process, as tests do.
 func (s *Server) Share(h sdk.Host) { s.shared = h }
 
 // Register adds the service to a gRPC server.
 func (s *Server) Register(g *grpc.Server) { stagepb.RegisterStageServer(g, s) }
 
-// Close gives requests that are still worked on a moment and closes the stage.
+// Close gives requests in progress a moment to end, and then closes the stage.
 func (s *Server) Close() {
 	s.mu.Lock()
 	s.closed = true
@@ -302,7 +301,7 @@ func (s *Server) open(ctx context.Context, req *stagepb.ConfigureRequest) (info 
 		return err
 	})
 	if err != nil {
-		return info, nil, err // not the stage: it may be a nil pointer in an interface
+		return info, nil, err // do not return the stage: it may be a nil pointer in an interface
 	}
 	if _, fits := stage.(sdk.Fitter); fits && !info.Fits {
 		return info, nil, fmt.Errorf("stage %s has a method Fit and does not say what it learns from: make it with sdk.Fits", info.Name)
@@ -313,15 +312,15 @@ func (s *Server) open(ctx context.Context, req *stagepb.ConfigureRequest) (info 
 	return info, stage, nil
 }
 
-// given reports whether a config has a string argument that is not empty.
+// given reports whether a config gives a string argument that is not empty.
 func given(config []byte, argument string) bool {
 	var values map[string]any
-	_ = json.Unmarshal(config, &values) // Open has read it
+	_ = json.Unmarshal(config, &values) // Open has checked it
 	text, _ := values[argument].(string)
 	return text != ""
 }
 
-// offered finds a stage among those of the plugin.
+// offered finds a stage of the plugin.
 func (s *Server) offered(encoded stagepb.Kind, name string) (sdk.Stage, error) {
 	kind, _ := wire.DecodeKind(encoded)
 	for _, info := range s.plugin.Stages {
@@ -341,8 +340,7 @@ func (s *Server) Validate(_ context.Context, req *stagepb.ValidateRequest) (*sta
 	return &stagepb.ValidateReply{Errors: wire.EncodeArgumentErrors(err)}, nil
 }
 
-// guard turns a panic of the stage's code into an error and puts the stack on
-// standard error.
+// guard turns a panic in the stage's code into an error, and logs the stack.
 func (s *Server) guard(what string, call func() error) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -354,10 +352,11 @@ func (s *Server) guard(what string, call func() error) (err error) {
 	return call()
 }
 
-// maxFrames bounds the frames of a stack that an error shows.
+// maxFrames bounds the stack frames in an error.
 const maxFrames = 4
 
-// topFrames are the frames that panicked, with their places: those above the runtime's function panic.
+// topFrames returns the frames that panicked, with their positions: the frames above the runtime's
+// function panic.
 func topFrames(stack string) string {
 	_, stack, _ = strings.Cut(stack, "\npanic(")
 	lines := strings.Split(stack, "\n")

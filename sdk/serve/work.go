@@ -138,8 +138,8 @@ func (s *Server) Fit(stream stagepb.Stage_FitServer) error {
 	return stream.SendAndClose(reply)
 }
 
-// Search implements the service. It asks a store that ranks by itself, or fuses the legs of
-// one that does not.
+// Search implements the service. It asks a store that ranks by itself; for other stores it fuses the
+// legs.
 func (s *Server) Search(ctx context.Context, req *stagepb.SearchRequest) (*stagepb.RowsReply, error) {
 	reply := &stagepb.RowsReply{}
 	return reply, work(ctx, s, "Search", reply, func(stage any) error {
@@ -165,11 +165,11 @@ func (s *Server) Search(ctx context.Context, req *stagepb.SearchRequest) (*stage
 	})
 }
 
-// fused makes a Retriever of a store by the shared formulas.
+// fused makes a Store a Retriever, by the shared formulas.
 type fused struct{ sdk.Store }
 
 func (f fused) Retrieve(ctx context.Context, collection string, r sdk.Ranking, queries []sdk.Query) ([][]sdk.Candidate, error) {
-	if r.Mode != sdk.ModeHybrid { // fusion leaves the order of a side that stands alone as it is
+	if r.Mode != sdk.ModeHybrid { // a single leg keeps its order in the fusion
 		r.NumCandidates = min(r.NumCandidates, r.TopK)
 	}
 	var failed sdk.RowErrors
@@ -202,13 +202,13 @@ func (f fused) Retrieve(ctx context.Context, collection string, r sdk.Ranking, q
 	return lists, rowsErr
 }
 
-// missing are the candidates whose entry no hit carried.
+// missing holds the candidates whose entry no hit carried.
 type missing struct {
-	ids   []string // each once
+	ids   []string // each id once
 	place map[string]int
 }
 
-// note takes in the candidates of one query that came without an entry.
+// note adds the candidates of one query that came without an entry.
 func (m *missing) note(h sdk.Hits, list []sdk.Candidate) {
 	carried := map[string]bool{}
 	for _, side := range [][]sdk.Hit{h.Dense, h.Lexical} {
@@ -219,7 +219,7 @@ func (m *missing) note(h sdk.Hits, list []sdk.Candidate) {
 		}
 	}
 	if m.place == nil {
-		m.place = make(map[string]int, 4*len(list)) // neighbours of many queries are the same
+		m.place = make(map[string]int, 4*len(list)) // many queries find the same neighbours
 	}
 	for i := range list {
 		id := list[i].ID
@@ -230,9 +230,9 @@ func (m *missing) note(h sdk.Hits, list []sdk.Candidate) {
 	}
 }
 
-// complete fills in the entries that were asked for. A candidate is left out whose entry has been
-// deleted since the search, or changed so that the filter does not select it any more: it may belong to
-// somebody else by now.
+// complete fills in the requested entries. It leaves out a candidate whose entry was deleted since
+// the search. It also leaves out an entry that changed so that the filter no longer selects it: the
+// entry may belong to somebody else by now.
 func (m *missing) complete(list []sdk.Candidate, entries []sdk.Entry, filter *sdk.Filter) []sdk.Candidate {
 	kept := list[:0]
 	for i := range list {
@@ -285,7 +285,7 @@ func (s *Server) ListCollections(ctx context.Context, _ *stagepb.ListCollections
 	})
 }
 
-// write does what changes a collection. Only Put leaves out single rows.
+// write runs a call that changes a collection. Only Put fails single rows.
 func (s *Server) write(ctx context.Context, what string, do func(sdk.Store) error) (*stagepb.WriteReply, error) {
 	reply := &stagepb.WriteReply{}
 	return reply, work(ctx, s, what, reply, func(store sdk.Store) error {
@@ -349,7 +349,7 @@ func (s *Server) Scan(ctx context.Context, req *stagepb.ScanRequest) (*stagepb.S
 	})
 }
 
-// suited returns rows as the engine takes them.
+// suited returns rows in a form that the engine accepts.
 func (s *Server) suited(rows *stagepb.Rows, err error) (*stagepb.Rows, error) {
 	if err == nil && !s.sparse.Load() {
 		wire.Densify(rows)
@@ -357,8 +357,8 @@ func (s *Server) suited(rows *stagepb.Rows, err error) (*stagepb.Rows, error) {
 	return rows, err
 }
 
-// work calls do with the stage as the interface T, and puts what goes wrong into the
-// reply: whatever happens, there is one. Its error is that of a call at the wrong time.
+// work calls do with the stage as the interface T. It puts every error into the reply, so that there
+// is always a reply. Its own error means that the call came at the wrong time.
 func work[T any](ctx context.Context, s *Server, what string, reply proto.Message, do func(T) error) error {
 	stage, leave, err := s.enter(ctx)
 	if err != nil {
@@ -380,15 +380,15 @@ func work[T any](ctx context.Context, s *Server, what string, reply proto.Messag
 
 var errNotOffered = errors.New("a stage of this kind does not do that")
 
-// setFailure makes a reply one that failed as a whole.
+// setFailure turns a reply into the failure of the whole call.
 func setFailure(reply proto.Message, err error) {
 	proto.Reset(reply)
 	m := reply.ProtoReflect()
 	m.Set(m.Descriptor().Fields().ByName("failure"), protoreflect.ValueOfMessage(wire.EncodeFailure(err).ProtoReflect()))
 }
 
-// enter returns the stage for a call, which has ended when leave is called. A server that is
-// being closed takes no more: what Close waits for must not grow.
+// enter returns the stage for a call; the call ends when leave is called. A server that is being
+// closed accepts no more calls: Close would wait for them.
 func (s *Server) enter(ctx context.Context) (stage any, leave func(), err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -433,8 +433,8 @@ func batch[T any](ctx context.Context, rows *stagepb.Rows, reply *stagepb.RowsRe
 	return fill(reply, len(b.Items), results, err, infallible(encode))
 }
 
-// fill puts the results of n rows into the reply, or that they come later, with the errors
-// of single rows. There must be a result for each row, failed ones too.
+// fill puts the results of n rows, with the errors of single rows, into the reply, or that the
+// results come later. There must be a result for each row, even for failed ones.
 func fill[T any](reply *stagepb.RowsReply, n int, results []T, err error, encode func([]T) (*stagepb.Rows, error)) error {
 	var failed sdk.RowErrors
 	var later *sdk.Pending
@@ -447,7 +447,7 @@ func fill[T any](reply *stagepb.RowsReply, n int, results []T, err error, encode
 		return err
 	}
 	if results == nil && failed != nil {
-		results = make([]T, n) // every row failed, or the others have nothing
+		results = make([]T, n) // every row failed, or the other rows have an empty result
 	}
 	if len(results) != n {
 		return fmt.Errorf("the stage returned %d results for %d rows", len(results), n)

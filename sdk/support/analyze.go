@@ -11,46 +11,41 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// This file turns a text into the words that the lexical leg of a search
-// counts. Knowledge and queries go through the same analyzer, in every store,
-// so that the same words meet.
+// This file turns a text into the words that the lexical leg of a search counts. Knowledge and
+// queries go through the same analyzer, in every store, so that equal words match.
 //
-// All analyzers read the text in Unicode form NFKC and in lower case: a
-// full-width or a ligature letter finds its plain form. Characters that are not
-// seen do not separate, the final sigma is a sigma, and the vowels of Arabic and
-// Hebrew are left out (folded). A word is a run of
-// letters, digits and the marks on them; everything else separates. In all but
-// ngram, Chinese characters and Hiragana are a word each.
+// All analyzers convert the text to Unicode form NFKC and to lower case: a full-width letter or a
+// ligature finds its plain form. Invisible characters do not separate words. The final sigma counts
+// as a sigma, and the vowel marks of Arabic and Hebrew are removed (folded). A word is a run of
+// letters, digits and the marks on them; everything else separates words. In all analyzers but ngram,
+// each Chinese character and each Hiragana is a word.
 //
 //   - standard takes words as they are: "Re-open tab2" is re, open, tab2.
-//   - code takes an identifier, underscores included, whole, and its parts after
-//     it where it has several: camelCase, snake_case, digits. "getHTTPServer_v2"
-//     is gethttpserver_v2, get, http, server, v, 2. Paths fall into their names.
-//   - english takes words by their stems (Porter, 1980) and leaves out some fifty
-//     that nearly every text has: "the diseases of cells" is diseas, cell.
-//   - danish, dutch, finnish, french, german, hungarian, italian, norwegian,
-//     portuguese, russian, spanish and swedish do the same with the stemmers of
-//     Snowball 2.0 (Porter, 2001, snowballstem.org): "die Häuser" is haus. Compounds
-//     stay whole.
-//   - ngram is for languages written without spaces. A run of letters of theirs
-//     gives its overlapping pairs, each letter with its marks: 東京都 is 東京, 京都.
-//     A letter that stands alone is a word, and everything else is as in standard.
+//   - code takes an identifier as a whole, underscores included. If the identifier has several parts, they
+//     follow: camelCase, snake_case, digits. "getHTTPServer_v2" is gethttpserver_v2, get, http, server, v,
+//     2. Paths are divided into their names.
+//   - english stems words (Porter, 1980), and removes some fifty words that nearly every text has: "the
+//     diseases of cells" is diseas, cell.
+//   - danish, dutch, finnish, french, german, hungarian, italian, norwegian, portuguese, russian, spanish
+//     and swedish do the same with the stemmers of Snowball 2.0 (Porter, 2001, snowballstem.org): "die
+//     Häuser" is haus. Compounds stay whole.
+//   - ngram is for languages written without spaces. A run of their letters gives its overlapping pairs,
+//     each letter with its marks: 東京都 is 東京, 京都. A single letter is a word, and everything else is as
+//     in standard.
 //
-// The pairs of ngram are those of Lucene's CJKAnalyzer: runs of Han, Hiragana,
-// Katakana, Bopomofo and Hangul, across the borders between them, since a
-// Japanese word may have several. They need no dictionary and retrieve about as
-// well as words do (Nie, Gao, Zhang and Zhou, "On the use of words and n-grams
-// for Chinese information retrieval", IRAL 2000). Thai, Lao, Khmer and Myanmar,
-// which have no spaces either, are treated alike. Korean has spaces, but its
-// particles are written to the word; the pairs of a word meet with any of them
-// (Lee and Ahn, "Using n-grams for Korean text retrieval", SIGIR 1996), and the
-// word as a whole would add nothing to those. A query of one such letter finds
-// only texts where it stands alone; those who search for single Chinese
-// characters take standard.
+// The pairs of ngram are those of Lucene's CJKAnalyzer: runs of Han, Hiragana, Katakana, Bopomofo and
+// Hangul. A run crosses the borders between these scripts, since a Japanese word may have several of
+// them. Pairs need no dictionary and retrieve about as well as words (Nie, Gao, Zhang and Zhou, "On
+// the use of words and n-grams for Chinese information retrieval", IRAL 2000). Thai, Lao, Khmer and
+// Myanmar have no spaces either, and are treated alike. Korean has spaces, but writes particles to
+// the word; the pairs of a word match with any particle (Lee and Ahn, "Using n-grams for Korean text
+// retrieval", SIGIR 1996), and the whole word would add nothing. A query of a single such letter
+// finds only texts in which the letter stands alone; to search for single Chinese characters, use
+// standard.
 //
-// Standard, code and ngram have no stop words and no stems, and fold no accents.
-// What an analyzer makes of a text never changes under the name that a store keeps
-// beside its words (StoredAnalyzer): another version is another name there.
+// Standard, code and ngram have no stop words and no stems, and keep accents. A store keeps the name
+// of its analyzer with its words (StoredAnalyzer). The words that an analyzer makes under one stored
+// name never change: another version has another stored name.
 
 // Analyzer splits texts into words. It is immutable and safe for concurrent use.
 type Analyzer struct {
@@ -59,11 +54,11 @@ type Analyzer struct {
 	first bool                                       // the first version, which does not fold
 }
 
-// storedVersion follows the name of an analyzer in what a store keeps; the first version has none.
+// storedVersion is the suffix of an analyzer's name in a store; the first version has none.
 const storedVersion = "/2"
 
-// StoredName returns the name that a store keeps for what it makes with the analyzer of a name. It
-// takes names that a store keeps, too.
+// StoredName returns the name under which a store keeps an analyzer of today. It also accepts stored
+// names.
 func StoredName(name string) string {
 	if name == "" || strings.HasSuffix(name, storedVersion) {
 		return name
@@ -71,7 +66,7 @@ func StoredName(name string) string {
 	return name + storedVersion
 }
 
-// StoredAnalyzer returns the analyzer that made the words of a store which keeps its name.
+// StoredAnalyzer returns the analyzer that made a store's words, from the name that the store keeps.
 func StoredAnalyzer(kept string) (Analyzer, error) {
 	name, now := strings.CutSuffix(kept, storedVersion)
 	a, err := NamedAnalyzer(name)
@@ -108,9 +103,8 @@ func NamedAnalyzer(name string) (Analyzer, error) {
 // String returns the analyzer's name.
 func (a Analyzer) String() string { return a.name }
 
-// Append adds the words of a text to words, in the order in which they stand in
-// the text and as often as they do, and returns the extended slice. The words
-// may share memory with the text.
+// Append appends the words of a text to words, with repetitions and in the order of the text, and
+// returns the extended slice. The words may share memory with the text.
 func (a Analyzer) Append(words []string, text string) []string {
 	text = norm.NFKC.String(text)
 	if !a.first {
@@ -119,7 +113,7 @@ func (a Analyzer) Append(words []string, text string) []string {
 	return a.split(words, text)
 }
 
-// folded leaves out what does not tell words apart, and writes the final sigma as any other.
+// folded removes characters that do not tell words apart, and turns the final sigma into a sigma.
 func folded(text string) string {
 	before := rune(0)
 	return strings.Map(func(r rune) rune {
@@ -137,19 +131,21 @@ func folded(text string) string {
 
 const firstFolded = '\u00AD' // the lowest character that folded changes
 
-// Unseen reports whether a character is not seen in a text: a soft hyphen, a joiner, or a space or byte order mark without
-// width.
+// Unseen reports whether a character is invisible: a soft hyphen, a joiner, or a space or byte order
+// mark without width.
 func Unseen(r rune) bool {
 	return r == '\u00AD' || '\u200B' <= r && r <= '\u200D' || r == '\u2060' || r == '\uFEFF'
 }
 
-// parts reports whether a character that is not seen parts words after a letter: in Persian the non-joiner stands where others
-// write a space, and in scripts without spaces the space without width does.
+// parts reports whether an invisible character separates words after a letter. In Persian the
+// non-joiner stands where others write a space, and in scripts without spaces the space without width
+// does.
 func parts(before, unseen rune) bool {
 	return unseen == '\u200C' && unicode.Is(unicode.Arabic, before) || unseen == '\u200B' && unspaced(before)
 }
 
-// vowels are the marks of vowels that most Arabic and Hebrew texts leave out, and the Arabic line that stretches words.
+// vowels are the vowel marks that most Arabic and Hebrew texts leave out, and the Arabic line that
+// stretches words.
 var vowels = &unicode.RangeTable{R16: []unicode.Range16{
 	{Lo: 0x0591, Hi: 0x05BD, Stride: 1}, {Lo: 0x05BF, Hi: 0x05BF, Stride: 1}, {Lo: 0x05C1, Hi: 0x05C2, Stride: 1}, {Lo: 0x05C4, Hi: 0x05C5, Stride: 1},
 	{Lo: 0x05C7, Hi: 0x05C7, Stride: 1}, {Lo: 0x0640, Hi: 0x0640, Stride: 1}, {Lo: 0x064B, Hi: 0x0652, Stride: 1}, {Lo: 0x0670, Hi: 0x0670, Stride: 1},
@@ -187,23 +183,23 @@ func appendCode(words []string, text string) []string {
 	}
 }
 
-// englishStops are words that nearly every English text has and that say nothing of
-// what it is about. Words that deny stay: they are rare enough to tell.
+// englishStops are words that nearly every English text has, and that do not say what the text is
+// about. Negations are not among them: they are rare enough to matter.
 const englishStops = `
 	a an the and or but if of in on at by for to from with into as than
 	is are was were be been being it its this that these those there
 	they them their we our which who such will would has have had do does did`
 
-// class says what a character does in a word.
+// class is the role of a character in a word.
 type class uint8
 
 const (
 	charSeparator class = iota
 	underscore
-	lower // and letters without case
+	lower // also letters without case
 	upper
 	digit
-	charMark // goes on with what stands before it
+	charMark // continues the word before it
 	alone    // a word by itself
 )
 
@@ -242,8 +238,8 @@ func first(text string) (class, int) {
 	return classify(r), size
 }
 
-// next returns the first word of a text and what follows it; an empty word
-// means that there is none. With names, underscores belong to words.
+// next returns the first word of a text, and the rest of the text; an empty word means that there is
+// none. With names, underscores belong to words.
 func next(text string, names bool) (word, rest string) {
 	start := -1
 	for i := 0; i < len(text); {
@@ -269,7 +265,7 @@ func next(text string, names bool) (word, rest string) {
 	return text[start:], ""
 }
 
-// marks returns how many bytes of marks a text begins with.
+// marks returns the number of bytes of the marks at the beginning of a text.
 func marks(text string) int {
 	n := 0
 	for n < len(text) {
@@ -282,12 +278,11 @@ func marks(text string) int {
 	return n
 }
 
-// nextPart returns the first part of a name, which does not begin with an
-// underscore, and the parts that follow it. A part ends where letters and
-// digits meet, before a capital after a small letter (camel|Case), and before
-// the last of several capitals if a small letter follows (HTTP|Server).
+// nextPart returns the first part of a name, and the parts that follow. The name does not begin with
+// an underscore. A part ends between letters and digits, before a capital after a small letter
+// (camel|Case), and before the last of several capitals if a small letter follows (HTTP|Server).
 func nextPart(name string) (part, rest string) {
-	before, last := charSeparator, 0 // the class and the place of the character before
+	before, last := charSeparator, 0 // class and position of the character before
 	for i := 0; i < len(name); {
 		c, size := first(name[i:])
 		switch {

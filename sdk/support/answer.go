@@ -13,12 +13,12 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// This file reads the texts of language models: the label in a line of text or in a
-// JSON object, or a list of labels there, and optionally the allowed label that is nearest to it; or a text of any
-// length that cites numbered passages.
+// This file reads the texts of language models. A text holds a label in a line or in a JSON object,
+// or a list of labels; the reader may take the nearest allowed label. With passages, it is a text of
+// any length that cites numbered passages.
 //
-// Models do not write labels as they are asked to. Where a prompt says which labels are allowed,
-// a text is read as people would read it:
+// Models do not write labels exactly as they should. If a prompt says which labels are allowed, the
+// reader reads a text as people would:
 //
 //	**label**, `label`, ## label, - label, "label".    without markup, quotes, full stop
 //	Invoice Request, invoice-request                   case and separators
@@ -29,68 +29,64 @@ import (
 //	{"label": "x",}, {"label": "x", "why": "y          repaired: a comma too many, no end
 //	JSON for a line, a line for JSON                   from JSON, from text
 //
-// What a model thought aloud is no part of its answer, under any of the usual tags, closed or
-// not, nor is what open-weight models write in channels but the final one. How a label was
-// read, if not letter by letter, is in the answer's Reading. Sentences (This is clearly a case of x) are
-// not read.
+// The model's thoughts are no part of its answer, under any of the usual tags, closed or not. The
+// same holds for the channels of open-weight models, except the final one. If the label was not read
+// letter by letter, the answer's Reading says how. Sentences (This is clearly a case of x) are not
+// read.
 //
-// NoAnswer is read that may mean something else: two labels, one that is denied, struck out or
-// part of a longer word, a question, a text whose letters only look like those of a label.
-// A prefix counts only where no other label stands in the whole text; a check mark and a box
-// count only where nothing else in it denies or hedges, either. JSON that was cut
-// off counts only with the end of its label. Letters stay in their script; wide and composed
-// forms of a letter are one with the usual ones, and other compatibility forms (a², 𝐚) are not.
+// The reader maps no text that may mean something else: two labels, a label that is denied, struck
+// out or part of a longer word, a question, letters that only look like the letters of a label. A
+// prefix counts only if no other label stands in the whole text. A check mark or a box counts only
+// if, in addition, nothing else in the text denies or hedges. JSON that was cut off counts only with
+// the end of its label. Letters stay in their script. Wide and composed forms of a letter equal the
+// usual ones; other compatibility forms (a², 𝐚) do not.
 //
-// A text that cannot be an answer gives a Reason and no label. A label that is not
-// among the allowed ones stays as it was written: accept rules decide about it, so that
-// no answer is replaced by a guess. A text that cites a passage which was not given, or
-// none at all, is no answer. The package does not check whether the passages support
-// what the text claims.
+// A text that cannot be an answer gives a Reason and no label. A label that is not allowed stays as
+// it was written: accept rules decide about it, so that no answer is replaced by a guess. A text that
+// cites no passage, or a passage that was not given, is no answer. The package does not check whether
+// the passages support the text.
 
-// AnswerOptions say how the text of a model is read. The zero Options read it as people would.
+// AnswerOptions say how to read the text of a model. The zero Options read it as people would.
 type AnswerOptions struct {
-	// Exact takes labels only as they are written, at the beginning of the text.
+	// Exact accepts a label only as it is written, at the beginning of the text.
 	Exact bool
-	// Nearest takes a text that is no label for the label with the greatest F1 of its
-	// words and the text's, if that is at least this: between 0 and 1, 0 is off. A text
-	// as near to two labels stays as it is.
+	// Nearest replaces a text that is no label by the nearest label: the one with the greatest F1 of
+	// its words and the text's, if that F1 is at least Nearest. Nearest is between 0 and 1, and 0 is
+	// off. A text that is equally near to two labels stays as it is.
 	Nearest float64
-	// Reasons keeps the texts of the other properties of a JSON object as the answer's
-	// Explanation.
+	// Reasons stores the texts of the other properties of a JSON object in the answer's Explanation.
 	Reasons bool
-	// Many reads a set of labels (sdk.LabelForm): a list in JSON, or labels with semicolons, commas
-	// or line breaks between them.
+	// Many reads a set of labels (sdk.LabelForm): a list in JSON, or labels separated by semicolons,
+	// commas or line breaks.
 	Many bool
 }
 
-// ReadAnswer returns the answer that a model's text holds to a prompt, with weight 1.
+// ReadAnswer returns the answer that a model's text gives to a prompt, with weight 1.
 //
-// A prompt without Fields is answered by a line: the text up to the first newline behind
-// its first word. One with Fields is answered by a JSON object, of which only
-// sdk.LabelProperty counts; text and code fences around it are skipped. What a model
-// thought aloud is no part of its answer. A text equal to the prompt's None gives an
-// answer without a label, a vote for none of them. Of a list of labels it returns the
-// first: see ReadAll.
+// The answer to a prompt without Fields is a line: the text up to the first newline after its first
+// word. The answer to a prompt with Fields is a JSON object, of which only sdk.LabelProperty counts;
+// text and code fences around it are skipped. The model's thoughts are no part of its answer. A text
+// equal to the prompt's None gives an answer without a label, a vote for no label. From a list of
+// labels, ReadAnswer returns the first: see ReadAnswers.
 //
-// Unless Options are Exact, a text that is no label of the prompt's Labels is read as
-// the package's documentation says, if it can mean only one of them. How it was read
-// is in the answer's Reading.
+// Unless Options are Exact, a text that is none of the prompt's Labels is read as described at the
+// top of this file, if it can mean only one label. The answer's Reading says how it was read.
 //
-// A prompt with Passages is answered by the whole text, line breaks included, if it
-// cites passages, and only those that exist: see Citations. One that cites none has the text as its
-// label, and NoCitation as its Reason. Options do not count then, and None may come with a full stop, quotes, emphasis and citations.
+// The answer to a prompt with Passages is the whole text, line breaks included, if it cites passages,
+// and only existing ones: see Citations. A text without citations becomes the label, with NoCitation
+// as its Reason. Options do not count then, and None may come with a full stop, quotes, emphasis and
+// citations.
 func ReadAnswer(text string, p sdk.Prompt, o AnswerOptions) sdk.Answer {
 	return ReadAnswers(text, p, o)[0]
 }
 
-// ReadAnswers returns all answers that a model's text holds to a prompt, best first. There is
-// one, as Read returns it, unless the prompt's Fields have sdk.LabelsProperty: then there
-// is one for each label of the list, and they weigh 1, 1/2, 1/3 and so on. A label that
-// the list repeats counts where it first stands. An empty list gives one answer without a
-// label.
+// ReadAnswers returns all answers that a model's text gives to a prompt, best first. There is one, as
+// ReadAnswer returns it, unless the prompt's Fields have sdk.LabelsProperty. Then there is an answer
+// for each label of the list, with weights 1, 1/2, 1/3 and so on. A repeated label counts at its
+// first position. An empty list gives one answer without a label.
 //
-// With Options.Many there is one for each label of the set, and each weighs 1. Labels that the prompt
-// does not allow come last, with a Reason.
+// With Options.Many, there is an answer for each label of the set, each with weight 1. Labels that
+// the prompt does not allow come last, with a Reason.
 func ReadAnswers(text string, p sdk.Prompt, o AnswerOptions) []sdk.Answer {
 	if p.Passages != nil {
 		if text = strings.TrimSpace(text[Thoughts(text):]); text == "" {
@@ -121,8 +117,9 @@ func ReadAnswers(text string, p sdk.Prompt, o AnswerOptions) []sdk.Answer {
 	return all
 }
 
-// AnswerSpan returns where in a text its label stands, in bytes, as Read reads it: of what is
-// no label, the line. Both are 0 where there is none, and for a list of labels.
+// AnswerSpan returns the position of the label in a text, in bytes. If the text is no label, it
+// returns the position of the line. Both results are 0 if there is no label, and for a list of
+// labels.
 func AnswerSpan(text string, p sdk.Prompt, o AnswerOptions) (from, to int) {
 	r := newReader(p, o)
 	if p.Passages != nil || r.lists() {
@@ -134,11 +131,11 @@ func AnswerSpan(text string, p sdk.Prompt, o AnswerOptions) (from, to int) {
 	return 0, 0
 }
 
-// Reasons of texts that are no answer, which other packages know them by.
+// Reasons of texts that are no answer, by which other packages recognise them.
 const (
 	NoAnswer = "the model wrote nothing"
-	CutOff   = "the answer was cut off; raise max_tokens" // which a reader of texts cannot see
-	// NoCitation is the reason of an answer to a prompt with passages, whose label is the text.
+	CutOff   = "the answer was cut off; raise max_tokens" // a reader of texts cannot see this
+	// NoCitation is the reason of an answer to a prompt with passages whose text is the label.
 	NoCitation = "it cites none of the passages"
 )
 
@@ -162,15 +159,15 @@ func cited(text string, p sdk.Prompt) sdk.Answer {
 
 func isWord(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }
 
-// bare is a sentence without the quotes, emphasis and full stop around it.
+// bare returns a sentence without the quotes, emphasis and full stop around it.
 func bare(text string) string {
 	return strings.Join(strings.Fields(strings.Trim(text, " \t\r\n.!\"'`*_“”„«»")), " ")
 }
 
 func refused(reason string) sdk.Answer { return sdk.Answer{Weight: 1, Reason: reason} }
 
-// fold is sdk.FoldLabel without what still stands between words, which models leave out: InvoiceRequest. Between digits
-// it stays, as one blank.
+// fold is sdk.FoldLabel without the separators between words, since models leave them out:
+// InvoiceRequest. Between digits a separator stays, as one blank.
 func fold(text string) string {
 	all := []rune(sdk.FoldLabel(text))
 	out := all[:0:0]
@@ -187,23 +184,23 @@ func fold(text string) string {
 	return string(out)
 }
 
-// letters are those of a text, in their case and in the form that fold gives them.
+// letters returns the letters of a text, in their case and in the form that fold gives them.
 func letters(text string) string {
 	return strings.Join(wordsOf(norm.NFC.String(width.Fold.String(text))), "")
 }
 
-// names are what a prompt allows: its labels and its None.
+// names holds the allowed answers of a prompt: its labels and its None.
 type names struct {
 	labels  []string
 	none    string
-	byFold  map[string]string // ambiguous: two names have it
-	longest int               // bytes of a name
+	byFold  map[string]string // the value is ambiguous if two names have this fold
+	longest int               // bytes of the longest name
 }
 
-// ambiguous is no name: prompts show labels on one line.
+// ambiguous cannot be a name: prompts show labels on one line.
 const ambiguous = "\n"
 
-// exact returns the name that a text is, letter by letter.
+// exact returns the name that equals a text letter by letter.
 func (n *names) exact(text string) (name string, ok bool) {
 	if n.none != "" && text == n.none {
 		return n.none, true
@@ -214,7 +211,7 @@ func (n *names) exact(text string) (name string, ok bool) {
 		}
 	}
 	for _, label := range n.labels {
-		// Prompts show labels on one line, so the model writes it with single spaces.
+		// Prompts show a label on one line, so the model writes it with single spaces.
 		if len(label) >= len(text) && strings.ContainsFunc(label, unicode.IsSpace) {
 			if line := strings.Join(strings.Fields(label), " "); line != label && line == text {
 				return label, true
@@ -224,11 +221,12 @@ func (n *names) exact(text string) (name string, ok bool) {
 	return "", false
 }
 
-// same returns the one name that differs from a text only in what fold unites, and says how.
+// same returns the only name that differs from a text just in what fold ignores, and says how it
+// differs.
 func (n *names) same(text string) (name, how string, ok bool) {
 	folded := fold(text)
 	if name, ok = n.folds()[folded]; ok && name == ambiguous {
-		name, ok = n.exact(norm.NFC.String(text)) // one of them may differ in nothing but composed accents
+		name, ok = n.exact(norm.NFC.String(text)) // two names may differ in nothing but composed accents
 	}
 	if !ok || folded == "" {
 		return "", "", false
@@ -264,21 +262,21 @@ func (n *names) folds() map[string]string {
 	return n.byFold
 }
 
-// wordsOf are the runs of letters, digits and marks in a text.
+// wordsOf returns the runs of letters, digits and marks in a text.
 func wordsOf(text string) []string {
 	return strings.FieldsFunc(text, func(r rune) bool { return !isWordPart(r) })
 }
 
 func isWordPart(r rune) bool { return isWord(r) || unicode.IsMark(r) }
 
-// longestName is how many bytes a name may take in a text, which may have wide letters and
+// longestName returns the most bytes that a name may take in a text, which may have wide letters and
 // more separators.
 func (n *names) longestName() int {
 	n.folds()
 	return 3*n.longest + 3
 }
 
-// others reports whether another name than this one stands in a text, as whole words.
+// others reports whether another name stands in a text, as whole words.
 func (n *names) others(text, name string) bool {
 	folds := n.folds()
 	for part := range strings.SplitSeq(text, cutOut) {
@@ -296,7 +294,7 @@ func (n *names) others(text, name string) bool {
 			}
 		}
 		whole := fold(part)
-		for folded, other := range folds { // names that are not words alone
+		for folded, other := range folds { // names with characters that are no part of a word
 			if other != name && strings.ContainsFunc(folded, func(r rune) bool { return !isWordPart(r) }) && strings.Contains(whole, folded) {
 				return true
 			}
@@ -305,7 +303,7 @@ func (n *names) others(text, name string) bool {
 	return false
 }
 
-// join joins what fold makes of two words.
+// join joins the folds of two words.
 func join(a, b string) string {
 	last, _ := utf8.DecodeLastRuneInString(a)
 	first, _ := utf8.DecodeRuneInString(b)
@@ -315,15 +313,14 @@ func join(a, b string) string {
 	return a + b
 }
 
-// cutOut stands in a text for what has been taken out of it.
+// cutOut replaces parts that were removed from a text.
 const cutOut = "\x00"
 
-// nearest returns the one name with the greatest F1 of its words and a text's,
-// if that is at least enough. It is the F1 by which answers to SQuAD are
-// scored (Rajpurkar, Zhang, Lopyrev, Liang, "SQuAD: 100,000+ Questions for
-// Machine Comprehension of Text", EMNLP 2016, section 6.1), except that
-// articles count, too, and that a label's words may be joined by any character
-// that is neither letter nor digit.
+// nearest returns the only name with the greatest F1 of its words and a text's, if that F1 is at
+// least enough. It is the F1 with which SQuAD scores answers (Rajpurkar, Zhang, Lopyrev, Liang,
+// "SQuAD: 100,000+ Questions for Machine Comprehension of Text", EMNLP 2016, section 6.1), with two
+// differences. Articles count, too. Any character that is neither letter nor digit may join the words
+// of a label.
 func nearest(text string, names []string, enough float64) (found string, ok bool) {
 	given := Words(text)
 	best := 0.0
@@ -345,8 +342,8 @@ func Words(text string) []string {
 	})
 }
 
-// f1 is the harmonic mean of precision and recall of the words in a as an answer where b
-// is right. A word counts as often as both have it.
+// f1 returns the harmonic mean of precision and recall of the words in answer a, if b is right. A
+// word counts as often as both have it.
 func f1(a, b []string) float64 {
 	left := make(map[string]int, len(b))
 	for _, w := range b {
@@ -365,14 +362,14 @@ func f1(a, b []string) float64 {
 	return 2 * float64(common) / float64(len(a)+len(b))
 }
 
-// foundLabel is a label in a text.
+// foundLabel is a label found in a text.
 type foundLabel struct {
 	label    string // "": that none fits
-	from, to int    // where it stands
+	from, to int    // its position
 	reading  string
 }
 
-// reading is what a text says.
+// reading is the result of reading a text.
 type reading struct {
 	labels      []foundLabel
 	explanation string
@@ -381,7 +378,7 @@ type reading struct {
 
 func unreadable(reason string) reading { return reading{reason: reason} }
 
-// severalLabels is the reason of a text that could mean any of them.
+// severalLabels is the reason of a text that could mean any of several labels.
 const severalLabels = "it names several labels"
 
 // reader reads the answers to a prompt.
@@ -395,7 +392,7 @@ func newReader(p sdk.Prompt, o AnswerOptions) *reader {
 	return &reader{AnswerOptions: o, fields: p.Fields, names: names{labels: p.Labels, none: p.None}}
 }
 
-// maps reports whether a text may be taken for a label that it is not letter by letter.
+// maps reports whether a text may be read as a label that it does not equal letter by letter.
 func (r *reader) maps() bool { return !r.Exact && len(r.labels) > 0 }
 
 // read reads a whole text.
@@ -437,7 +434,7 @@ func (r *reader) text(text string) reading {
 	return r.close(line)
 }
 
-// as is the reading of a part of a text as a name.
+// as returns the reading of a part of a text as a name.
 func (r *reader) as(f foundLabel, name, how string) reading {
 	if f.label, f.reading = name, how; name == r.none {
 		f.label = ""
@@ -445,8 +442,8 @@ func (r *reader) as(f foundLabel, name, how string) reading {
 	return reading{labels: []foundLabel{f}}
 }
 
-// close reads a text that is no label as the nearest one, where Options want that, or
-// leaves it as it is.
+// close replaces a text that is no label by the nearest label if Options want that. Otherwise the
+// text stays as it is.
 func (r *reader) close(f foundLabel) reading {
 	if r.Nearest > 0 {
 		all := r.labels
@@ -460,7 +457,7 @@ func (r *reader) close(f foundLabel) reading {
 	return reading{labels: []foundLabel{f}}
 }
 
-// firstLine returns the first line from a place on that is not empty.
+// firstLine returns the first line from a position on that is not empty.
 func firstLine(text string, at int) (from, to int) {
 	from, _ = trim(text, at, len(text))
 	to = len(text)
@@ -470,7 +467,7 @@ func firstLine(text string, at int) (from, to int) {
 	return trim(text, from, to)
 }
 
-// lines calls f with where the lines of a text stand that are not empty.
+// lines calls f with the position of each line of a text that is not empty.
 func lines(text string, f func(from, to int)) {
 	for at := 0; ; {
 		from, to := firstLine(text, at)
@@ -482,15 +479,15 @@ func lines(text string, f func(from, to int)) {
 	}
 }
 
-// The most that a label is found in: pairs of quotes and the like, and bytes more than the
+// The most that may surround a label: pairs of quotes and the like, and bytes in addition to the
 // longest label.
 const (
 	maxPeels  = 6
 	maxAround = 64
 )
 
-// match returns the name that a part of a text stands for, if need be without quotes and a full
-// stop, and where it stands. raw is the text with its markup.
+// match returns the name that a part of a text stands for, and the name's position. It removes quotes
+// and a full stop if needed. raw is the text with its markup.
 func (r *reader) match(raw, text string, from, to int) (f foundLabel, ok bool) {
 	var how []string
 	if from, to = trim(raw, from, to); from < to {
@@ -529,8 +526,8 @@ func (r *reader) match(raw, text string, from, to int) (f foundLabel, ok bool) {
 	return foundLabel{}, false
 }
 
-// plain reads a text as people would: its first line with markup, quotes and the like, or a
-// label behind a prefix.
+// plain reads a text as people would: its first line without markup, quotes and the like, or a label
+// behind a prefix.
 func (r *reader) plain(raw string) (reading, bool) {
 	text, how := raw, ""
 	from, to := trim(text, 0, len(text))
@@ -579,7 +576,7 @@ func (r *reader) list(text string) bool {
 	return all && len(seen) > 1
 }
 
-// another reports whether a line of a text is another name than this.
+// another reports whether a line of a text is another name than the given one.
 func (r *reader) another(raw, text, name string) bool {
 	is := false
 	lines(raw, func(from, to int) {

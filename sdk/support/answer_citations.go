@@ -11,30 +11,30 @@ import (
 	"github.com/yuin/goldmark/util"
 )
 
-// bracket is what a citation looks like: [1], [2, 5], [1-3].
+// bracket matches a citation: [1], [2, 5], [1-3].
 var (
 	bracket = Pattern(`[\[【][ \t]*(?:[Pp]assages?[ \t]+)?[0-9]+(?:[ \t]*[-–,;][ \t]*[0-9]+)*[ \t]*[\]】]`)
 	number  = Pattern(`[0-9]+`)
 )
 
-// Citations returns the numbers of the passages that a text cites, each once, in
-// the order in which they first occur. Passages are numbered from 1 to n. stray is the
-// first cited number that belongs to none of them, as it is written, or empty.
+// Citations returns the numbers of the passages that a text cites, each once, in the order of their
+// first occurrence. Passages are numbered from 1 to n. stray is the first cited number without a
+// passage, as it is written, or empty.
 //
-// A citation is a number in brackets, or several, with commas or semicolons between
-// them, or the first and the last with a hyphen: [1], [2, 5], [1][3], [1-3]. Models
-// also write [passage 1] and 【1】, whatever they are told. These are no citations:
+// A citation is a number in brackets. It may also be several numbers, separated by commas or
+// semicolons, or the first and the last with a hyphen: [1], [2, 5], [1][3], [1-3]. Models also write
+// [passage 1] and 【1】, whatever the prompt says. These are no citations:
 //
-//   - what stands in code, which is between backticks or in a fence as in Markdown;
-//   - the text of a link, [1](guide.md), and what stands directly behind another
-//     bracket that is no citation: [text][1], a[0][1];
-//   - a bracket directly behind a letter, a digit, an underscore or a closing
-//     parenthesis, with a number that belongs to no passage: buf[512] is an index.
-//     With numbers of passages it is a citation, for models do write "port 80[1]".
+//   - brackets in code, between backticks or in a fence as in Markdown;
+//   - the text of a link, [1](guide.md), and a bracket directly behind another bracket that is no citation:
+//     [text][1], a[0][1];
+//   - a bracket directly behind a letter, a digit, an underscore or a closing parenthesis, with a number
+//     without a passage: buf[512] is an index. With numbers of passages it is a citation, for models do
+//     write "port 80[1]".
 func Citations(text string, n int) (cited []int, stray string) {
 	code := withoutCode(text)
 	left := uncited{}
-	last := -1 // end of the citation before
+	last := -1 // end of the previous citation
 	for at := 0; ; {
 		found := bracket().FindStringIndex(code[at:])
 		if found == nil {
@@ -60,11 +60,11 @@ func Citations(text string, n int) (cited []int, stray string) {
 	}
 }
 
-// uncited leads from each cited number towards the next that is not, so that reading a
-// text which cites the same thousands again and again stays linear.
+// uncited leads from each cited number towards the next number that is not cited, so that reading a
+// text which cites the same thousands again and again takes linear time.
 type uncited map[int]int
 
-// from is the first number from i on that is not cited.
+// from returns the first number from i on that is not cited.
 func (u uncited) from(i int) int {
 	first := i
 	for u[first] != 0 {
@@ -76,7 +76,7 @@ func (u uncited) from(i int) int {
 	return first
 }
 
-// span are the numbers from the first to the last.
+// span is a range of numbers, from the first to the last.
 type span struct{ first, last int }
 
 // isOperand reports whether a bracket directly behind a character may be an index.
@@ -84,10 +84,10 @@ func isOperand(r rune) bool {
 	return r == '_' || r == ')' || r != utf8.RuneError && isWord(r)
 }
 
-// numbersIn returns the numbers in a bracket that belong to n passages, and the
-// first that does not.
+// numbersIn returns the numbers in a bracket that belong to n passages, and the first number that
+// does not.
 func numbersIn(bracket string, n int) (numbers []span, unknown string) {
-	before, end := 0, 0 // the number before, 0 for none, and where it ends
+	before, end := 0, 0 // the previous number, 0 for none, and its end
 	for _, at := range number().FindAllStringIndex(bracket, -1) {
 		digits := bracket[at[0]:at[1]]
 		i, err := strconv.Atoi(digits)
@@ -109,10 +109,11 @@ func numbersIn(bracket string, n int) (numbers []span, unknown string) {
 	return numbers, unknown
 }
 
-// maxDigits bounds how much of a stray number is shown.
+// maxDigits bounds the digits of a stray number that are shown.
 const maxDigits = 12
 
-// code finds fenced blocks and spans of code. Indented blocks count as text, since lists are indented, too.
+// code finds fenced blocks and spans of code. Indented blocks count as text, since lists are
+// indented, too.
 var code = parser.NewParser(
 	parser.WithBlockParsers(util.Prioritized(parser.NewFencedCodeBlockParser(), 0), util.Prioritized(parser.NewParagraphParser(), 1)),
 	parser.WithInlineParsers(util.Prioritized(parser.NewCodeSpanParser(), 0)))

@@ -8,18 +8,17 @@ import (
 )
 
 var (
-	// block begins a heading or an item of a list. What follows it is no digit: "- 5" may be
-	// a number, and "2. 5", too.
+	// block begins a heading or a list item. No digit may follow: "- 5" may be a number, and "2. 5",
+	// too.
 	block = Pattern(`^[ \t]*(?:#{1,6}|[-*+•]|\d{1,3}[.)])[ \t]+(?:[^\d\s]|$)`)
-	// fenceLine begins or ends code, alone on its line but for the name of a language.
+	// fenceLine begins or ends code. Its line has nothing else, except the name of a language.
 	fenceLine = Pattern("(?m)^[ \t]*(?:```+|~~~+)[ \t]*([A-Za-z0-9_+-]*)[ \t]*\r?$")
 	// element is a text within one tag, <answer>label</answer>.
 	element = Pattern(`(?s)^<([A-Za-z][\w:-]*)>(.*)</([A-Za-z][\w:-]*)>$`)
 )
 
-// unmark writes spaces over the Markdown marks of a line: headings, bullets, pairs of
-// emphasis or backticks, and backslashes before punctuation. A text that is struck out
-// stays so.
+// unmark replaces the Markdown marks of a line by spaces: headings, bullets, pairs of emphasis or
+// backticks, and backslashes before punctuation. Marks of text that is struck out stay.
 func unmark(line string) string {
 	if !strings.ContainsAny(line, "#-*+•`_\\).") {
 		return line
@@ -51,7 +50,7 @@ func unmark(line string) string {
 		before, _ := utf8.DecodeLastRuneInString(line[:at])
 		after, _ := utf8.DecodeRuneInString(line[at+n:])
 		opens, closes := at+n < len(out) && !unicode.IsSpace(after) && before != '\\', at > 0 && !unicode.IsSpace(before) && before != '\\'
-		if c == '_' { // within a word it is a letter
+		if c == '_' { // within a word it counts as a letter
 			opens, closes = opens && !(at > 0 && isWordPart(before)), closes && !(at+n < len(out) && isWordPart(after))
 		}
 		pair := -1
@@ -73,7 +72,7 @@ func unmark(line string) string {
 	return string(out)
 }
 
-// maxOpen bounds how many marks of a line are open.
+// maxOpen bounds the number of open marks of a line.
 const maxOpen = 64
 
 // quotes are pairs in which texts are quoted.

@@ -15,7 +15,7 @@ import (
 // lists reports whether the prompt asks for a list of labels.
 func (r *reader) lists() bool { return r.Many || slices.Contains(r.fields, sdk.LabelsProperty) }
 
-// property is the name of the property that holds the answer.
+// property returns the name of the property that holds the answer.
 func (r *reader) property() string {
 	if r.lists() {
 		return sdk.LabelsProperty
@@ -23,8 +23,8 @@ func (r *reader) property() string {
 	return sdk.LabelProperty
 }
 
-// object reads the answer to a prompt that asks for a JSON object: the first one of a text
-// that has the property for it.
+// object reads the answer to a prompt that asks for a JSON object: the first object of a text that
+// has the answer's property.
 func (r *reader) object(text string) reading {
 	name := r.property()
 	for fields := range objects(text) {
@@ -54,8 +54,8 @@ func (r *reader) object(text string) reading {
 	return unreadable(fmt.Sprintf("not a JSON object with %q", name))
 }
 
-// inObject reads labels from JSON that does not have the form that was asked for: a property in another
-// case or by another name, the arguments of a tool call, a list alone.
+// inObject reads labels from JSON in another form than the prompt asked for: a property in another
+// case or with another name, the arguments of a tool call, a list alone.
 func (r *reader) inObject(text string) (reading, bool) {
 	for fields := range objects(text) {
 		if read, ok := r.answerIn(fields); ok {
@@ -118,7 +118,7 @@ func (r *reader) inCall(fields []field) (reading, bool) {
 	return reading{}, false
 }
 
-// listAlone reads labels from a text that is a list, with or without a fence of Markdown around it.
+// listAlone reads labels from a text that is only a list, with or without a Markdown fence around it.
 func (r *reader) listAlone(text string) (reading, bool) {
 	bare := []byte(text)
 	for _, m := range fenceLine().FindAllStringIndex(text, -1) {
@@ -140,15 +140,16 @@ func isAnswer(name string) bool {
 	return slices.Contains([]string{fold(sdk.LabelProperty), fold(sdk.LabelsProperty)}, fold(name))
 }
 
-// trailingComma finds strings, which it leaves alone, and commas behind the last value.
+// trailingComma finds commas behind the last value. It also matches strings, so that they are left
+// alone.
 var trailingComma = Pattern(`(?s)"(?:[^"\\]|\\.)*"|,\s*[}\]]`)
 
-// repaired reads labels from objects with trailing commas, and from one that the text ends in: there, only
-// a property that holds the answer, if its value is complete. All objects must say the same, and nothing
-// around them may deny it or name another label.
+// repaired reads labels from objects with trailing commas, and from an object that the end of the
+// text cuts off. In the latter it reads only a property that holds the answer, if its value is
+// complete. All objects must say the same, and nothing around them may deny it or name another label.
 //
-// A library that repairs JSON does not help here: it completes a label that was cut off, makes one text of
-// "a" or "b", and does not say where a value stood.
+// A library that repairs JSON does not help here: it completes a label that was cut off, makes one
+// text of "a" or "b", and does not return the position of a value.
 func (r *reader) repaired(text string) (read reading, ok bool) {
 	begin, end := strings.IndexByte(text, '{'), strings.LastIndexByte(text, '}')+1
 	if begin < 0 || len(text) > maxText {
@@ -177,8 +178,8 @@ func (r *reader) repaired(text string) (read reading, ok bool) {
 	return read.how("repaired"), ok && len(read.labels) > 0 && !denies(around) && !r.others(around, read.labels[0].label)
 }
 
-// said reads the properties of an object that hold the answer or, if the object is whole and has none, the only
-// one whose value is a label.
+// said reads the properties of an object that hold the answer. If the object is whole and has no such
+// property, said reads the only property whose value is a label.
 func (r *reader) said(fields []field, whole bool) (all []reading) {
 	for _, f := range fields {
 		switch {
@@ -199,7 +200,8 @@ func (r *reader) said(fields []field, whole bool) (all []reading) {
 	return all
 }
 
-// knows reports whether a reading is of labels that the prompt allows, or of a set in which some are.
+// knows reports whether all labels of a reading are allowed by the prompt, or, for a set, some of
+// them.
 func (r *reader) knows(read reading) bool {
 	if read.reason != "" || len(r.labels) == 0 {
 		return false
@@ -213,8 +215,8 @@ func (r *reader) knows(read reading) bool {
 	return !slices.ContainsFunc(read.labels, unknown)
 }
 
-// only reads the one property of an object whose value is a label; another one must not
-// be one, nor its name.
+// only reads the only property of an object whose value is a label. No other property may have a
+// label as value or name.
 func (r *reader) only(fields []field) (read reading, ok bool) {
 	for _, f := range fields {
 		if _, is := r.folds()[fold(f.name)]; is || denies(f.name) {
@@ -242,11 +244,11 @@ func (r *reader) field(fields []field, f field) reading {
 	return read
 }
 
-// maxLabels bounds how many labels of a list are read.
+// maxLabels bounds the number of labels that are read from a list.
 const maxLabels = 100
 
-// values reads a label, or a list of them. A null is no list: the model may not have meant that
-// none fits.
+// values reads a label, or a list of labels. A null is no list: the model may not have meant that no
+// label fits.
 func (r *reader) values(raw json.RawMessage, from int) (read reading) {
 	var list []json.RawMessage
 	var line string
@@ -275,7 +277,7 @@ func (r *reader) values(raw json.RawMessage, from int) (read reading) {
 	return read
 }
 
-// value reads a label. A number is taken as it is written.
+// value reads a label. A number is kept as it is written.
 func (r *reader) value(raw json.RawMessage, from int) reading {
 	var label string
 	var number json.Number
@@ -305,7 +307,7 @@ func (r *reader) value(raw json.RawMessage, from int) reading {
 	return r.close(f)
 }
 
-// at sets where the labels stand.
+// at sets the position of the labels.
 func (read reading) at(from, to int) reading {
 	for i := range read.labels {
 		read.labels[i].from, read.labels[i].to = from, to
@@ -313,7 +315,7 @@ func (read reading) at(from, to int) reading {
 	return read
 }
 
-// how adds to how the labels were read.
+// how adds to the description of how the labels were read.
 func (read reading) how(how string) reading {
 	for i := range read.labels {
 		read.labels[i].reading = strings.Trim(how+", "+read.labels[i].reading, ", ")
@@ -321,10 +323,10 @@ func (read reading) how(how string) reading {
 	return read
 }
 
-// maxExplanation bounds the reasons of an answer, in bytes.
+// maxExplanation bounds the explanation of an answer, in bytes.
 const maxExplanation = 4096
 
-// explain returns the texts of the other properties, where Options keep them.
+// explain returns the texts of the other properties if Options want them.
 func (r *reader) explain(fields []field, label field) string {
 	if !r.Reasons {
 		return ""
@@ -353,14 +355,14 @@ func (r *reader) explain(fields []field, label field) string {
 type field struct {
 	name  string
 	value json.RawMessage // nil: it was cut off
-	from  int             // where the value stands
+	from  int             // position of the value
 }
 
-// maxObjects bounds how many opening braces are tried: a text that opens many objects and
-// closes none would take quadratic time.
+// maxObjects bounds the number of opening braces to try: a text that opens many objects and closes
+// none would take quadratic time.
 const maxObjects = 64
 
-// objects are those in a text, outer ones before those in them.
+// objects yields the objects in a text, outer objects before inner ones.
 func objects(text string) iter.Seq[[]field] {
 	return func(yield func([]field) bool) {
 		for fields, err := range begun(text) {
@@ -371,7 +373,7 @@ func objects(text string) iter.Seq[[]field] {
 	}
 }
 
-// begun are what could be objects in a text, each as fieldsAt reads it.
+// begun yields everything in a text that could be an object, as fieldsAt reads it.
 func begun(text string) iter.Seq2[[]field, error] {
 	return func(yield func([]field, error) bool) {
 		from := 0
@@ -388,7 +390,8 @@ func begun(text string) iter.Seq2[[]field, error] {
 	}
 }
 
-// fieldsAt reads the object that begins at a place. With an error it returns the properties before that.
+// fieldsAt reads the object that begins at a position. With an error, it returns the properties
+// before the error.
 func fieldsAt(text string, at int) (fields []field, err error) {
 	d := json.NewDecoder(strings.NewReader(text[at:]))
 	if _, err = d.Token(); err != nil {
@@ -400,7 +403,7 @@ func fieldsAt(text string, at int) (fields []field, err error) {
 			return fields, err
 		}
 		var f field
-		f.name, _ = key.(string) // keys are
+		f.name, _ = key.(string) // all keys are strings
 		err = d.Decode(&f.value)
 		f.from = at + int(d.InputOffset()) - len(f.value)
 		fields = append(fields, f)

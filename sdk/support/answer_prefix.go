@@ -6,31 +6,29 @@ import (
 	"unicode"
 )
 
-// answerSeparator stands between what an answer is called and the answer: a colon, an equals sign, an
+// answerSeparator matches the separator between a prefix and the answer: a colon, an equals sign, an
 // arrow, a dash between spaces, or the word "is" in a few languages.
 var answerSeparator = Pattern(`[-=]>|→|[:：]|={1,2}|[ \t][-–—][ \t]|(?i:[ \t](?:is|ist|est|es|è|é)[ \t])`)
 
-// The most of a text that is looked through for a prefix, in bytes, and how many words may stand
-// before the label.
+// The most bytes of a text that are searched for a prefix, and the most words before the label.
 const (
 	maxText   = 1 << 16
 	maxPrefix = 8
 )
 
-// marked is how a line begins that is the answer: with a check mark, or as a box of LaTeX.
+// marked matches the beginning of a line that is marked as the answer: a check mark, or a LaTeX box.
 var marked = Pattern(`^\s*[` + checkMarks + `]|^[\s$(\[]*\\(?:boxed|fbox)\{`)
 
-// prefixed returns the label that stands behind a prefix (Label: x, The answer is x). Which
-// words those are does not matter, so that it need not know languages: the label ends its
-// line, or stands alone on the next, nothing before it denies it, and no other label
-// stands anywhere in the text. A label that is only marked counts if nothing else in the
-// text denies or hedges.
+// prefixed returns the label behind a prefix (Label: x, The answer is x). The words of the prefix do
+// not matter, so prefixed need not know languages. The label must end its line, or stand alone on the
+// next. Nothing before it may deny it, and no other label may stand anywhere in the text. A label
+// that is only marked counts if nothing else in the text denies or hedges.
 func (r *reader) prefixed(raw, text string) (f foundLabel, ok bool) {
 	if len(text) > maxText {
 		return f, false
 	}
 	several, bare := false, false // bare: it has no prefix
-	begin, finish := 0, 0         // what is taken for the answer
+	begin, finish := 0, 0         // the candidate for the answer
 	lines(raw, func(from, to int) {
 		line := text[from:to]
 		all := answerSeparator().FindAllStringIndex(line, -1)
@@ -54,7 +52,7 @@ func (r *reader) prefixed(raw, text string) (f foundLabel, ok bool) {
 			switch {
 			case i < prefixes:
 				bare, begin, finish = false, found.from, found.to
-			case ok: // it stands above, too
+			case ok: // the label also stands above
 				return
 			default:
 				bare, begin, finish = true, from+m[0], end
@@ -73,7 +71,7 @@ func (r *reader) prefixed(raw, text string) (f foundLabel, ok bool) {
 	return f, true
 }
 
-// introduces reports whether a text, or its last sentence, can be what an answer is called.
+// introduces reports whether a text, or its last sentence, can be a prefix of an answer.
 func introduces(text string) bool {
 	if at := strings.LastIndexAny(text, ".!?;。！？；"); at >= 0 {
 		text = text[at+1:]
@@ -85,8 +83,8 @@ func introduces(text string) bool {
 		})
 }
 
-// denials are the words by which a few languages deny or except what follows. There
-// are no more of them: a language does not gain such words.
+// denials are the words with which a few languages negate or exclude what follows. The list is
+// complete for these languages: they do not gain such words.
 var denials = strings.Fields(`
 	no not never none neither nor cannot without except excluding but unlike than isn wasn aren don doesn
 	nicht kein keine keinen keiner keinesfalls nie niemals weder ohne außer
@@ -97,7 +95,7 @@ var denials = strings.Fields(`
 	niet geen nooit zonder behalve
 	nie не нет ни ikke inte ej`)
 
-// doubts are the words by which the same languages hedge.
+// doubts are the words with which the same languages hedge.
 var doubts = strings.Fields(`
 	maybe perhaps possibly probably might could may unsure unclear
 	vielleicht eventuell möglicherweise wahrscheinlich vermutlich
@@ -109,7 +107,7 @@ func denies(text string) bool {
 	return strings.ContainsAny(text, "不非没無无") || hasWord(text, denials)
 }
 
-// hasWord reports whether one of the words stands in a text.
+// hasWord reports whether a text contains one of the words.
 func hasWord(text string, words []string) bool {
 	return slices.ContainsFunc(wordsOf(strings.ToLower(text)), func(word string) bool { return slices.Contains(words, word) })
 }

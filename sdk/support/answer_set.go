@@ -7,10 +7,10 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// This file reads sets of labels (AnswerOptions.Many): in a line, or in several.
+// This file reads sets of labels (AnswerOptions.Many), in one line or in several.
 
-// members are the answers that a set of labels gives, those that are allowed first. That none fits, or an
-// empty set as examples have it, counts only where no label does.
+// members returns the answers for a set of labels, allowed labels first. "No label fits", or an empty
+// set as examples write it, counts only if there is no label.
 func members(labels []foundLabel, allowed []string) []sdk.Answer {
 	var all, others []sdk.Answer
 	seen := map[string]bool{"": true, sdk.NoLabels: true}
@@ -32,9 +32,9 @@ func members(labels []foundLabel, allowed []string) []sdk.Answer {
 	return append(all, others...)
 }
 
-// set reads the lines of a text that name labels and follow each other: a model that continues a text
-// may go on. If none does, it reads the first line. It looks at no more lines, and in a line at no more
-// parts, than a list may have labels.
+// set reads the lines of a text that name labels, as long as they follow each other: a model that
+// continues a text may write more. If no line names a label, set reads the first line. It reads at
+// most maxLabels lines, and at most maxLabels parts of a line.
 func (r *reader) set(text string) (read reading) {
 	known, over, n := false, false, 0
 	lines(text, func(from, to int) {
@@ -54,9 +54,8 @@ func (r *reader) set(text string) (read reading) {
 	return read
 }
 
-// parts reads a line of labels with the first of the separators between them, and each part with the
-// others. What is one label stays whole, whatever it has in it. If any label is allowed, a comma may
-// be part of one.
+// parts divides a line of labels at the first of the separators, and each part at the others. A label
+// that contains a separator stays whole. If any label is allowed, a comma may be part of a label.
 func (r *reader) parts(line, separators string) (read reading) {
 	r.folds() // once for all parts
 	one := &reader{AnswerOptions: r.AnswerOptions, names: r.names}

@@ -7,19 +7,18 @@ import (
 	"time"
 )
 
-// This file says how long to wait before something that failed is tried
-// again: twice as long after each failure, with jitter, so that callers that
-// failed together do not return together. It does not count attempts and does
-// not decide what is worth another one.
+// This file computes how long to wait before a failed call is tried again: twice as long after each
+// failure, with jitter, so that callers that failed together do not return together. It does not
+// count attempts, and does not decide which failures deserve another attempt.
 
-// Backoff is a series of delays. The zero value waits for nothing.
+// Backoff is a series of delays. The zero value does not wait.
 type Backoff struct {
 	First time.Duration // the longest delay after the first failure; it doubles
-	Max   time.Duration // the longest delay of all
+	Max   time.Duration // the upper limit of all delays
 }
 
-// Delay returns the delay after a number of failures, which is 1 or more:
-// between half and the whole of min(First·2^(failures-1), Max).
+// Delay returns the delay after a number of failures, which is 1 or more. It lies between half and
+// the whole of min(First·2^(failures-1), Max).
 func (b Backoff) Delay(failures int) time.Duration {
 	longest := b.First
 	for range failures - 1 {
@@ -32,15 +31,15 @@ func (b Backoff) Delay(failures int) time.Duration {
 	return longest - Jitter(longest/2+1)
 }
 
-// Jitter returns a random part of a positive duration. It draws from crypto/rand, so that a test can decide what it draws
-// (testing/cryptotest).
+// Jitter returns a random part of a positive duration. It draws from crypto/rand, so that a test can
+// control it (testing/cryptotest).
 func Jitter(d time.Duration) time.Duration {
 	var b [8]byte
 	_, _ = rand.Read(b[:]) // documented never to fail
 	return time.Duration(binary.LittleEndian.Uint64(b[:]) % uint64(d))
 }
 
-// SleepFor waits. It returns the context's error where that ends before.
+// SleepFor waits. If the context ends first, it returns the context's error.
 func SleepFor(ctx context.Context, d time.Duration) error {
 	t := time.NewTimer(d)
 	defer t.Stop()

@@ -1,6 +1,7 @@
-// Package support is what the engine and the built-in stages have in common and no plugin has to have: how long to wait before
-// another attempt, locks of files, words of a language, fusion of rankings, answers in the texts of models, sections of
-// Markdown, samples by label, and a process whose memory others may not read.
+// Package support holds code that the engine and the built-in stages share, and that no plugin needs:
+// backoff delays, file locks, words of a language, fusion of rankings, answers in the texts of
+// models, sections of Markdown, samples by label, and memory that other processes may not read.
 //
-// It promises nothing: any version of racflow may change it. A plugin that needs some of it had better copy that.
+// The package is not stable: any version of racflow may change it. A plugin that needs some of it
+// should copy it.
 package support

@@ -11,14 +11,15 @@ import (
 	"syscall"
 )
 
-// This file is the way to the disk of all that must not be lost: what is written, forced and renamed here is what a
-// simulation can tear, lose or refuse (Watch). Elsewhere it is the system's files.
+// This file writes everything to the disk that must not be lost. A simulation can tear, lose or
+// refuse what is written, synced and renamed here (Watch). Elsewhere, the functions are the system's
+// own.
 
-// File is a file whose changes a Watcher of its folder sees.
+// File is a file whose changes the Watcher of its folder sees.
 type File struct {
 	*os.File
 	watcher Watcher // nil: nobody watches
-	unlock  func()  // what is locked in its place; nil: nothing is
+	unlock  func()  // unlocks the file that is locked in its place; nil: there is none
 }
 
 // OpenFile is os.OpenFile.
@@ -98,12 +99,12 @@ func SyncFolder(dir string) error {
 	})
 }
 
-// Op is what is done to a file.
+// Op is a kind of change to a file.
 type Op string
 
 // Values of Op.
 const (
-	OpOpen       Op = "open" // perhaps to create it
+	OpOpen       Op = "open" // perhaps creates the file
 	OpWrite      Op = "write"
 	OpTruncate   Op = "truncate"
 	OpSync       Op = "sync"
@@ -111,27 +112,27 @@ const (
 	OpSyncFolder Op = "sync folder"
 )
 
-// Change is something that is about to be done to a file.
+// Change is a change that is about to happen to a file.
 type Change struct {
 	Op   Op
 	Path string
 	To   string // of a rename
-	Data []byte // to write; a watcher may have less of it written, and return an error
+	Data []byte // to write; a watcher may write less, and return an error
 }
 
-// A Watcher stands between a folder and those who change files in it.
+// A Watcher sees every change to the files of a folder, and may refuse it.
 type Watcher interface {
 	// Change calls do, or refuses the change. Several goroutines may call it at once, with locks held.
 	Change(c Change, do func(Change) error) error
 }
 
 var (
-	watchers sync.Map     // Watcher by folder, whose name ends with a separator
-	watching atomic.Int32 // how many there are: none in any program
+	watchers sync.Map     // Watcher by folder; the folder's name ends with a separator
+	watching atomic.Int32 // number of watchers: 0 in every program
 )
 
-// Watch lets a watcher stand before the files below a folder that are opened from now on, until stop is called. Only
-// simulations do this.
+// Watch puts a watcher in front of the files below a folder that are opened from now on, until stop
+// is called. Only simulations do this.
 func Watch(dir string, w Watcher) (stop func()) {
 	dir = filepath.Clean(dir) + string(filepath.Separator)
 	watchers.Store(dir, w)

@@ -8,27 +8,25 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// This file makes one ranking of the two legs of a search: the dense leg,
-// which compares vectors, and the lexical leg, which compares words.
+// This file merges the two legs of a search into one ranking: the dense leg, which compares vectors,
+// and the lexical leg, which compares words.
 //
-// Every store returns a list per leg, and this package alone merges them, so
-// that the same knowledge ranks alike whichever store keeps it. It does not
-// search, does not fetch entries and knows nothing of how a leg scored.
+// Every store returns a list per leg, and only this package merges them. So the same knowledge ranks
+// alike in every store. The package does not search, does not fetch entries, and does not know how a
+// leg computes its scores.
 
 // The methods of sdk.Fusion.
 const (
-	// Weighted adds the scores: DenseWeight·dense + (1-DenseWeight)·lexical/m,
-	// where m is the highest lexical score of this query. A score that is not
-	// known counts as 0.
+	// Weighted adds the scores: DenseWeight·dense + (1-DenseWeight)·lexical/m. Here m is the highest
+	// lexical score of the query. An unknown score counts as 0.
 	Weighted = "weighted"
-	// RRF is reciprocal rank fusion: the sum of 1/(K+rank) over the legs that
-	// foundEntry the entry, ranks from 1 (Cormack, Clarke and Büttcher, "Reciprocal
-	// rank fusion outperforms Condorcet and individual rank learning methods",
-	// SIGIR 2009; they use K = 60).
+	// RRF is reciprocal rank fusion: the sum of 1/(K+rank) over the legs that found the entry, with
+	// ranks from 1 (Cormack, Clarke and Büttcher, "Reciprocal rank fusion outperforms Condorcet and
+	// individual rank learning methods", SIGIR 2009; they use K = 60).
 	RRF = "rrf"
 )
 
-// CheckFusion reports what is wrong with a fusion. Fuse takes only checked ones.
+// CheckFusion reports what is wrong with a fusion. Fuse accepts only checked fusions.
 func CheckFusion(f sdk.Fusion) error {
 	switch f.Method {
 	case Weighted:
@@ -45,18 +43,15 @@ func CheckFusion(f sdk.Fusion) error {
 	return nil
 }
 
-// Fuse merges the legs of one query's search and returns the topK best
-// candidates, best first.
+// Fuse merges the legs of one query's search and returns the topK best candidates, best first.
 //
-// The candidates are the union of both legs. Where only one leg found an
-// entry but knows the other leg's score too, Weighted uses that score; RRF
-// counts only ranks. A leg that was not asked (nil) takes no part: the other
-// one scores alone, as dense, as lexical/m or as 1/(K+rank).
+// The candidates are the union of both legs. If only one leg found an entry, but also knows the other
+// leg's score, Weighted uses that score; RRF counts only ranks. A leg that was not asked (nil) does
+// not count: the other leg scores alone, as dense, as lexical/m or as 1/(K+rank).
 //
-// Equal scores stand in the order of the dense score, then of the lexical
-// score, highest first and Unscored last, then of the id. Text, label and
-// metadata are set where a hit carries its entry. Fuse panics on an unknown
-// method; see Check.
+// Candidates with equal scores are sorted by the dense score, then by the lexical score, highest
+// first and Unscored last, and then by the id. Text, label and metadata are set if a hit carries its
+// entry. Fuse panics on an unknown method; see CheckFusion.
 func Fuse(hits sdk.Hits, f sdk.Fusion, topK int) []sdk.Candidate {
 	union := merge(hits)
 	switch f.Method {
@@ -84,13 +79,13 @@ func Fuse(hits sdk.Hits, f sdk.Fusion, topK int) []sdk.Candidate {
 type foundEntry struct {
 	id                     string
 	score, dense, lexical  float32
-	denseRank, lexicalRank int32 // from 1; 0: this leg did not find it
+	denseRank, lexicalRank int32 // from 1; 0: this leg did not find the entry
 	entry                  *sdk.Entry
 }
 
 func merge(hits sdk.Hits) []foundEntry {
 	union := make([]foundEntry, 0, len(hits.Dense)+len(hits.Lexical))
-	var position map[string]int // of an id in union, where both legs found something
+	var position map[string]int // of an id in union, if both legs found something
 	if len(hits.Dense) > 0 && len(hits.Lexical) > 0 {
 		position = make(map[string]int, len(hits.Dense))
 	}
@@ -115,8 +110,7 @@ func merge(hits sdk.Hits) []foundEntry {
 	return union
 }
 
-// shares returns the weight of each leg: all of it for a leg that was asked
-// alone.
+// shares returns the weight of each leg. A leg that was asked alone has the whole weight.
 func shares(hits sdk.Hits, denseWeight float64) (dense, lexical float64) {
 	switch {
 	case hits.Lexical == nil:
@@ -143,7 +137,7 @@ func scoreWeighted(union []foundEntry, dense, lexical float64) {
 	}
 }
 
-// known returns a leg's score, or 0 where there is none.
+// known returns a leg's score, or 0 if there is none.
 func known(score float32) float64 {
 	if score != score {
 		return 0
@@ -165,8 +159,8 @@ func reciprocal(k int, rank int32) float64 {
 	return 1 / (float64(k) + float64(rank))
 }
 
-// compare orders found entries best first. cmp.Compare takes NaN for smaller
-// than every number, so an unscored leg comes last.
+// compare sorts found entries best first. For cmp.Compare, NaN is smaller than every number, so
+// unscored entries come last.
 func compare(a, b foundEntry) int {
 	if c := cmp.Compare(b.score, a.score); c != 0 {
 		return c
@@ -174,7 +168,8 @@ func compare(a, b foundEntry) int {
 	return cmp.Or(cmp.Compare(b.dense, a.dense), cmp.Compare(b.lexical, a.lexical), cmp.Compare(a.id, b.id))
 }
 
-// best returns the k best entries, best first. It sorts none that score less than the last of them.
+// best returns the k best entries, best first. It does not sort entries that score less than the last
+// of these.
 func best(all []foundEntry, k int) []foundEntry {
 	k = min(max(k, 0), len(all))
 	if 0 < k && k < len(all) {

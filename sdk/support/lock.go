@@ -9,38 +9,38 @@ import (
 	"syscall"
 )
 
-// This file makes a process the only writer of a file, or one of those that read it. The
-// lock ends with the process, however that ends: it leaves nothing behind. The engine and the built-in
-// stores take the same one.
+// This file makes a process the only writer of a file, or one of its readers. The lock ends with the
+// process, however the process ends, and leaves nothing behind. The engine and the built-in stores
+// use the same lock.
 //
-// The file that is written is the file that is locked, so it may be renamed or
-// removed while it is locked. Lock libraries open a lock file by themselves, do not
-// hand it out, and notice neither; this package is flock(2) and that check.
+// The written file itself is locked, so it may be renamed or removed while it is locked. Lock
+// libraries open a lock file of their own, do not hand it out, and notice neither. This package uses
+// flock(2) and checks for both.
 
-// Some network and FUSE mounts do not lock files, so nothing keeps processes of several machines apart there. If the user
-// does (NoLockVariable), a file in the folder for temporary files is locked in place of each file. It keeps apart the
-// processes of this machine, such as those of one command.
+// Some network and FUSE mounts do not lock files, so nothing separates the processes of several
+// machines there. If the user accepts that (NoLockVariable), a file in the folder for temporary files
+// is locked instead of each file. That separates the processes of this machine, such as the processes
+// of one command.
 
-// NoLockVariable is an environment variable. Where it is "1", files that cannot be locked are written nonetheless;
-// plugins inherit it.
+// NoLockVariable is an environment variable. If it is "1", files that cannot be locked are written
+// nonetheless; plugins inherit it.
 const NoLockVariable = "RACFLOW_NOLOCK"
 
 // ErrNoLocks says that a file system does not lock files.
 var ErrNoLocks = errors.New("this file system does not lock files, so nothing keeps two processes from writing there at once: " +
 	"use a folder on a disk of this machine, or set " + NoLockVariable + "=1 and let only one racflow command at a time use the folder")
 
-// ErrBusy says that another process, or another Open of this one, has the lock.
+// ErrBusy says that another process, or another OpenLock of this process, has the lock.
 var ErrBusy = errors.New("another process is writing it")
 
-// OpenLock opens a file as os.OpenFile does, and locks it until it is closed. The error
-// is ErrBusy where the lock is taken. Flags must not ask to truncate: that would happen
-// before the lock is there.
+// OpenLock opens a file as os.OpenFile does, and locks it until it is closed. The error is ErrBusy if
+// the lock is taken. Flags must not ask to truncate: that would happen before the file is locked.
 func OpenLock(path string, flags int, perm fs.FileMode) (*File, error) {
 	return open(path, flags, perm, syscall.LOCK_EX)
 }
 
-// OpenSharedLock is Open for those who read: several of them may have the lock, and no writer
-// while one does. The error is ErrBusy where a writer has it.
+// OpenSharedLock is OpenLock for readers: several readers may have the lock, and then no writer gets
+// it. The error is ErrBusy if a writer has the lock.
 func OpenSharedLock(path string, flags int) (*File, error) {
 	return open(path, flags, 0, syscall.LOCK_SH)
 }
@@ -61,13 +61,14 @@ func open(path string, flags int, perm fs.FileMode, how int) (*File, error) {
 		if err = errors.Join(err, f.Close()); err != nil {
 			return nil, err
 		}
-		// Between opening and locking, the file was renamed or removed: what its
-		// name leads to now is another file.
+		// Between opening and locking, the file was renamed or removed. Its name now leads to another
+		// file.
 	}
 }
 
-// CloseLock unlocks a file and closes it. To close it is enough where no processes are started meanwhile: one that is
-// just being started has the file open, too, until its program begins, and keeps the lock for as long.
+// CloseLock unlocks a file and closes it. Closing alone is enough only if the process starts no other
+// process meanwhile: a process that is just starting has the file open, too, until its program
+// begins, and keeps the lock until then.
 func CloseLock(f *File) error { return errors.Join(flock(f, syscall.LOCK_UN), f.Close()) }
 
 func flock(f *File, how int) error {
@@ -89,7 +90,7 @@ func flock(f *File, how int) error {
 	return f.lockBeside(how &^ syscall.LOCK_NB)
 }
 
-// lockBeside locks another file in place of this one, until it is closed.
+// lockBeside locks another file instead of this one, until this one is closed.
 func (f *File) lockBeside(how int) error {
 	info, err := f.Stat()
 	if err != nil {

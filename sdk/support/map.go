@@ -6,8 +6,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Map maps a file into memory, read-only, and returns its bytes and what lets go of them. The memory is that of the page
-// cache, which processes share, and only pages in use take space. The file must not be changed in place, only replaced.
+// Map maps a file into memory, read-only. It returns the bytes, and a function that unmaps them. The
+// memory belongs to the page cache, which processes share, and only pages in use take space. The file
+// must not be changed in place, only replaced.
 func Map(f *os.File) (data []byte, unmap func(), err error) {
 	info, err := f.Stat()
 	if err != nil {
@@ -23,5 +24,6 @@ func Map(f *os.File) (data []byte, unmap func(), err error) {
 	return data, func() { _ = unix.Munmap(data) }, nil // what cannot be unmapped stays
 }
 
-// Unread takes what was read of a mapped file out of this process's memory. It is read again where it is looked at.
+// Unread releases the pages of a mapped file that were read into this process's memory. They are read
+// again on the next access.
 func Unread(data []byte) { _ = unix.Madvise(data, unix.MADV_DONTNEED) } // it is advice

@@ -1,11 +1,10 @@
 package support
 
-// This file keeps other processes of the same user out of this one, as far
-// as the system is able to: from then on only root reads its memory and the
-// environment that it was started with, attaches a debugger to it, or gets a core
-// dump of it. A program starts readable, so each process does this for itself,
-// before it gets the first secret.
+// This file protects this process from other processes of the same user, as far as the system can.
+// From then on, only root can read its memory and the environment of its start, attach a debugger, or
+// get a core dump. A program starts readable, so each process calls NoDump before it gets the first
+// secret.
 
-// NoDumpVariable is an environment variable. Where it is "1", processes stay readable,
-// for debuggers and core dumps; plugins inherit it.
+// NoDumpVariable is an environment variable. If it is "1", processes stay readable, for debuggers and
+// core dumps; plugins inherit it.
 const NoDumpVariable = "RACFLOW_DUMPABLE"

@@ -7,8 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// NoDump makes this process unreadable, unless Variable says otherwise. It has an
-// effect on Linux only.
+// NoDump makes this process unreadable, unless NoDumpVariable forbids it. It works only on Linux.
 func NoDump() error {
 	if os.Getenv(NoDumpVariable) == "1" {
 		return nil

@@ -2,6 +2,5 @@
 
 package support
 
-// NoDump makes this process unreadable, unless Variable says otherwise. It has an
-// effect on Linux only.
+// NoDump makes this process unreadable, unless NoDumpVariable forbids it. It works only on Linux.
 func NoDump() error { return nil }

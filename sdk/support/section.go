@@ -14,46 +14,44 @@ import (
 	"github.com/yuin/goldmark/util"
 )
 
-// This file finds the headings of Markdown and the blocks between them, for
-// chunkers, and for whatever says where in a document a passage stands.
+// This file finds the headings of Markdown and the blocks between them. Chunkers need them, and code
+// that says where in a document a passage stands.
 //
-// A section is a heading with the blocks that follow, up to the next heading of any
-// level. What stands before the first heading, front matter included, belongs to the
-// first section. Paragraphs, quotes, lists, tables, HTML, fenced and indented code are
-// blocks.
+// A section is a heading with the blocks that follow, up to the next heading of any level. Blocks
+// before the first heading, front matter included, belong to the first section. Paragraphs, quotes,
+// lists, tables, HTML, fenced and indented code are blocks.
 //
-// The goldmark library reads the blocks of CommonMark; the package adds tables with a |
-// in the row below their head, and front matter (YAML between ---, TOML between +++),
-// in which nothing is a heading. Headings inside lists and quotes do not count, and
-// titles keep their inline marks: links, images and emphasis stay text. Reading takes
-// time linear in the length of the text.
+// The goldmark library reads the blocks of CommonMark. The package adds tables, with a | in the row
+// below their head, and front matter (YAML between ---, TOML between +++), in which nothing is a
+// heading. Headings inside lists and quotes do not count. Titles keep their inline marks: links,
+// images and emphasis stay text. Reading takes time linear in the length of the text.
 
-// Section is a heading with its blocks, of which it is one, and what stands before
-// it, where that is the first.
+// Section is a heading with its blocks; the heading is one of the blocks. The first section also has
+// the blocks before its heading.
 type Section struct {
 	Title  string
-	Parent int // the section above it; -1: none
+	Parent int // index of the section above; -1: none
 	Blocks []Block
 	level  int // 1 to 6; 0: there is no heading
 }
 
-// BlockKind is that of a block.
+// BlockKind is the kind of a block.
 type BlockKind uint8
 
 // The kinds of blocks.
 const (
 	Prose     BlockKind = iota // paragraphs, quotes and rules
-	LineBlock                  // tables, code, lists and HTML: what is cut at lines
+	LineBlock                  // tables, code, lists and HTML, which are cut at lines
 	Heading                    // ATX (# Title) or setext (underlined with === or ---)
 	Matter                     // front matter
 )
 
-// Block is a part of a document with the empty lines behind it: the bytes from
-// Start up to End. The blocks of a document follow each other without a gap.
+// Block is a part of a document with the empty lines behind it: the bytes from Start up to End. The
+// blocks of a document follow each other without a gap.
 type Block struct {
 	Kind       BlockKind
 	Start, End int
-	Rows       int    // of a table: the byte at which the rows below its header begin; 0: it is none
+	Rows       int    // of a table: the byte at which the rows below its header begin; 0: the block is no table
 	title      string // of a heading
 	level      int
 }
@@ -77,7 +75,7 @@ func blocks(document string) []Block {
 	for n := root.FirstChild(); n != nil; n = n.NextSibling() {
 		b := Block{Start: front + bytes.LastIndexByte(source[:n.Pos()], '\n') + 1}
 		if len(all) > 0 && b.Start <= all[len(all)-1].Start {
-			continue // goldmark may put a heading behind a table that the same paragraph became
+			continue // goldmark may put a heading behind a table from the same paragraph
 		}
 		switch n := n.(type) {
 		case *ast.Heading:
@@ -101,7 +99,7 @@ func blocks(document string) []Block {
 	return all
 }
 
-// lineAfter returns where the line behind the one at a byte begins.
+// lineAfter returns the beginning of the next line.
 func lineAfter(document string, at int) int {
 	if i := strings.IndexByte(document[at:], '\n'); i >= 0 {
 		return at + i + 1
@@ -120,7 +118,7 @@ func titleOf(n *ast.Heading, source []byte) string {
 	return title
 }
 
-// FrontMatter returns where the front matter of a document ends; 0: it has none.
+// FrontMatter returns the end of a document's front matter; 0: it has none.
 func FrontMatter(document string) int {
 	fence, at := "", 0
 	for line := range strings.Lines(document) {
@@ -137,7 +135,7 @@ func FrontMatter(document string) int {
 	return 0
 }
 
-// commonMark reads blocks and no inline marks.
+// commonMark reads blocks, but no inline marks.
 var commonMark = parser.NewParser(
 	parser.WithBlockParsers(blockParsers()...),
 	parser.WithParagraphTransformers(util.Prioritized(linkReferences{}, 100), util.Prioritized(tables{}, 200)),
@@ -153,8 +151,8 @@ func blockParsers() []util.PrioritizedValue {
 	return all
 }
 
-// shallow reads lists and quotes up to a depth. goldmark looks at every open block for
-// every line, so that a document of nothing else would take time by its square.
+// shallow limits the depth of lists and quotes. goldmark looks at every open block for every line, so
+// that a document of nested lists and quotes would take quadratic time.
 type shallow struct{ parser.BlockParser }
 
 const maxDepth = 20
@@ -167,8 +165,8 @@ func (s shallow) Open(parent ast.Node, reader text.Reader, pc parser.Context) (a
 	return s.BlockParser.Open(parent, reader, pc)
 }
 
-// linkReferences takes definitions of links out of paragraphs, where these are short:
-// goldmark copies the rest of the paragraph for each.
+// linkReferences removes link definitions from paragraphs, if these are short: goldmark copies the
+// rest of the paragraph for each definition.
 type linkReferences struct{}
 
 const maxReferences = 1000
@@ -180,9 +178,9 @@ func (linkReferences) Transform(node *ast.Paragraph, reader text.Reader, pc pars
 	}
 }
 
-// tables makes the lines of a paragraph from the head of a table on a block of their
-// own. goldmark's table extension would read the cells as well, and fill up short rows:
-// a wide head with many rows below would take memory by the document's square.
+// tables makes the lines of a paragraph a block of their own, from the head of a table on. goldmark's
+// table extension would also read the cells and fill up short rows: a wide head with many rows below
+// would take quadratic memory.
 type tables struct{}
 
 // Transform implements parser.ParagraphTransformer.
@@ -204,24 +202,24 @@ func (tables) Transform(node *ast.Paragraph, reader text.Reader, _ parser.Contex
 	}
 }
 
-// isDelimiter reports whether a line is the one below a table's head.
+// isDelimiter reports whether a line is the delimiter below a table's head.
 func isDelimiter(line []byte) bool {
 	return bytes.Contains(line, []byte("|")) && bytes.Contains(line, []byte("-")) && len(bytes.Trim(line, "|-: \t\r\n")) == 0
 }
 
-// Start and End are the bytes of the document that a section has.
+// Start returns the first byte of a section in the document.
 func (s Section) Start() int { return s.Blocks[0].Start }
 
-// End is the byte behind its last.
+// End returns the byte behind the section's last byte.
 func (s Section) End() int { return s.Blocks[len(s.Blocks)-1].End }
 
-// Sections are those of a document, in its order.
+// Sections are the sections of a document, in order.
 type Sections []Section
 
 // ReadSections reads a document; each section has at least one block.
 func ReadSections(text string) Sections {
 	var all Sections
-	var open []int // the headings that the next belongs to
+	var open []int // the headings above the next section
 	for _, b := range blocks(text) {
 		if b.Kind != Heading {
 			if len(all) == 0 {
@@ -231,7 +229,7 @@ func ReadSections(text string) Sections {
 			last.Blocks = append(last.Blocks, b)
 			continue
 		}
-		if len(all) == 1 && all[0].level == 0 { // what is before the first heading
+		if len(all) == 1 && all[0].level == 0 { // there are only blocks before the first heading
 			all[0].Title, all[0].level = b.title, b.level
 			all[0].Blocks = append(all[0].Blocks, b)
 			open = append(open, 0)
@@ -250,7 +248,7 @@ func ReadSections(text string) Sections {
 	return all
 }
 
-// Path is the titles from the top down to a section.
+// Path returns the titles from the top down to a section.
 func (s Sections) Path(i int) []string {
 	var titles []string
 	for ; i >= 0; i = s[i].Parent {
@@ -262,7 +260,7 @@ func (s Sections) Path(i int) []string {
 	return titles
 }
 
-// At returns the titles from the top down to the section that a byte is in.
+// At returns the titles from the top down to the section with a byte.
 func (s Sections) At(at int) []string {
 	return s.Path(sort.Search(len(s), func(i int) bool { return s[i].Start() > at }) - 1)
 }

@@ -21,13 +21,12 @@ import (
 	"github.com/blevesearch/snowballstem/swedish"
 )
 
-// appendNgram adds the pairs of neighbouring letters of each run of letters
-// that are written without spaces, or its only letter, and the other words
-// whole.
+// appendNgram appends the pairs of neighbouring letters of each run of letters that are written
+// without spaces; a run of one letter gives this letter. Other words are appended whole.
 func appendNgram(words []string, text string) []string {
 	text = strings.ToLower(text)
-	word := -1           // where the word at hand starts; -1: in none
-	run, before := 0, -1 // letters of the run at hand, and where its last one starts
+	word := -1           // start of the current word; -1: none
+	run, before := 0, -1 // letters of the current run, and the start of its last letter
 	end := func(i int) {
 		if word >= 0 {
 			words = append(words, text[word:i])
@@ -61,8 +60,7 @@ func appendNgram(words []string, text string) []string {
 	return words
 }
 
-// firstSpaced is first, and tells whether the character is of a script that
-// separates words by spaces.
+// firstSpaced is first, and also reports whether the character's script separates words by spaces.
 func firstSpaced(text string) (c class, size int, spaced bool) {
 	if text[0] < utf8.RuneSelf {
 		return ascii[text[0]], 1, true
@@ -71,14 +69,13 @@ func firstSpaced(text string) (c class, size int, spaced bool) {
 	return classify(r), size, !unspaced(r)
 }
 
-// unspaced reports whether a letter belongs to a script that is written
-// without spaces, or to Hangul, whose spaces do not part a word from its
-// particles.
+// unspaced reports whether a letter belongs to a script that is written without spaces. Hangul
+// counts, too: its spaces do not separate a word from its particles.
 func unspaced(r rune) bool {
 	switch {
 	case r < firstThai:
 		return false
-	case r == 'ー', r == '〆', '〱' <= r && r <= '〵': // shared by scripts, so of none
+	case r == 'ー', r == '〆', '〱' <= r && r <= '〵': // several scripts share them, so they belong to none
 		return true
 	}
 	return (unicode.IsLetter(r) || unicode.Is(unicode.Nl, r)) && unicode.In(r,
@@ -88,10 +85,9 @@ func unspaced(r rune) bool {
 
 const firstThai = '\u0E00' // the lowest block of these scripts
 
-// snowball returns the analyzer of a language: the words of standard, less those
-// given, by the stems of Snowball. Some languages that Snowball has are left out:
-// strings.ToLower gets the i of Turkish wrong, and the stemmer of Romanian does not
-// know the letters ș and ț of today.
+// snowball returns the analyzer of a language: the words of standard, without the given ones, stemmed
+// by Snowball. Some languages of Snowball are left out: strings.ToLower gets the i of Turkish wrong,
+// and the stemmer of Romanian does not know today's letters ș and ț.
 func snowball(language string, stem func(*snowballstem.Env) bool, without string) Analyzer {
 	return Analyzer{name: language, split: stemmer(without, func(word string) string {
 		env := snowballstem.NewEnv(word)
@@ -103,7 +99,7 @@ func snowball(language string, stem func(*snowballstem.Env) bool, without string
 	})}
 }
 
-// stemmer takes the words of standard by their stems and leaves some out.
+// stemmer stems the words of standard and leaves some out.
 func stemmer(without string, stem func(string) string) func([]string, string) []string {
 	stops := map[string]bool{}
 	for word := range strings.FieldsSeq(without) {
@@ -123,9 +119,8 @@ func stemmer(without string, stem func(string) string) func([]string, string) []
 	}
 }
 
-// The words left out are frequent ones, nearly all of them of Snowball's lists
-// (snowballstem.org); as in English, words that deny stay. What stands before an
-// apostrophe is a word of its own: l'eau is l, eau.
+// The words left out are frequent ones, nearly all from Snowball's lists (snowballstem.org); as in
+// English, negations stay. The part before an apostrophe is a word of its own: l'eau is l, eau.
 var languages = []Analyzer{
 	snowball("danish", danish.Stem, `
 		den det de en et og i jeg du han hun vi man at af på til er var være været med for fra som om der
@@ -177,11 +172,10 @@ var languages = []Analyzer{
 		min din oss honom hennes också så än här blev blir`),
 }
 
-// stem takes the endings of inflection and derivation from an English word in
-// lower case: the algorithm of M. F. Porter, "An algorithm for suffix
-// stripping", Program 14(3), 1980, with the two changes that its author made
-// later, bli to ble and logi to log. A word that is not made of the letters a to
-// z stays as it is.
+// stem removes the endings of inflection and derivation from an English word in lower case. The
+// algorithm is M. F. Porter, "An algorithm for suffix stripping", Program 14(3), 1980, with the
+// author's two later changes, bli to ble and logi to log. A word with other letters than a to z stays
+// as it is.
 func stem(word string) string {
 	if len(word) <= 2 || strings.ContainsFunc(word, func(r rune) bool { return r < 'a' || r > 'z' }) {
 		return word
@@ -192,5 +186,5 @@ func stem(word string) string {
 	return string(porterstemmer.StemWithoutLowerCasing([]rune(word)))
 }
 
-// endings have no word before them. The library cuts them elsewhere than Porter does.
+// endings are words that consist of an ending. The library cuts them elsewhere than Porter does.
 var endings = map[string]string{"eed": "eed", "eeds": "eed", "ies": "i", "sses": "ss"}

@@ -6,11 +6,13 @@ import (
 	"slices"
 )
 
-// This file says which rows a bounded sample has: of each label those that come first
-// by a hash of their id, as many of each as the bound allows, so that small labels stay whole.
-// It is the same in whatever order rows come, and a sample of a larger one is that of all rows.
+// This file draws bounded samples of rows. Each label's rows are sorted by a hash of their id, and
+// the first ones are drawn. The number per label is as large as the bound allows, so that small
+// labels stay whole. A sample does not depend on the order of the rows, and a sample of a larger
+// sample is the sample of all rows.
 
-// StratifiedRank is random, and the same for the same id. Of a label the rows with the lowest are drawn.
+// StratifiedRank returns a random number that depends only on the id. A sample draws the rows of a
+// label with the lowest ranks.
 func StratifiedRank(id string) uint64 {
 	h := fnv.New64a()
 	h.Write([]byte(id))
@@ -18,8 +20,8 @@ func StratifiedRank(id string) uint64 {
 	return rank ^ rank>>32
 }
 
-// EachStratified returns how many rows of a label are drawn at most, where labels have so many rows,
-// for no more than the bound in all. It sorts rows.
+// EachStratified returns the most rows to draw of one label, so that the total does not exceed the
+// bound. rows holds the number of rows of each label; EachStratified sorts it.
 func EachStratified(rows []int, bound int) int {
 	slices.Sort(rows)
 	for i, n := range rows { // the smallest labels stay whole

@@ -112,8 +112,8 @@ func decodeColumns(all []stagepb.Column) (set sdk.Columns, err error) {
 	return set, nil
 }
 
-// DecodePlugin returns the plugin that a reply describes. Its stages cannot be
-// opened: they run in the plugin's process only.
+// DecodePlugin returns the plugin that a reply describes. Its stages cannot be opened: they run only
+// in the plugin's process.
 func DecodePlugin(reply *stagepb.DescribeReply) (sdk.Plugin, error) {
 	p := sdk.Plugin{Name: reply.GetName(), Version: reply.GetVersion()}
 	if !identifier.MatchString(p.Name) {
@@ -186,7 +186,7 @@ var (
 	}
 )
 
-// key finds the name of a number; there is none for unspecified ones.
+// key finds the name of a number; an unspecified number has none.
 func key[K, V comparable](names map[K]V, number V) (K, bool) {
 	for k, v := range names {
 		if v == number {
@@ -197,13 +197,13 @@ func key[K, V comparable](names map[K]V, number V) (K, bool) {
 	return none, false
 }
 
-// named returns the number of an enum's value that is called as a name of the SDK is, but for a prefix: KIND_EMBED for
-// "embed".
+// named returns the number of the enum value whose name is a prefix and a name of the SDK: KIND_EMBED
+// for "embed".
 func named[T ~string](values map[string]int32, prefix string, name T) int32 {
 	return values[prefix+strings.ToUpper(string(name))]
 }
 
-// nameOf is the inverse of named; false for a value that is unknown or unspecified.
+// nameOf is the inverse of named. It returns false for a value that is unknown or unspecified.
 func nameOf[T ~string](value fmt.Stringer, prefix string) (T, bool) {
 	name, ok := strings.CutPrefix(value.String(), prefix)
 	return T(strings.ToLower(name)), ok && name != "UNSPECIFIED"
@@ -212,5 +212,5 @@ func nameOf[T ~string](value fmt.Stringer, prefix string) (T, bool) {
 // EncodeKind returns the number of a kind.
 func EncodeKind(k sdk.Kind) stagepb.Kind { return stagepb.Kind(named(stagepb.Kind_value, "KIND_", k)) }
 
-// DecodeKind returns the kind of a number, or false for one that is unknown.
+// DecodeKind returns the kind of a number, or false for an unknown number.
 func DecodeKind(k stagepb.Kind) (sdk.Kind, bool) { return nameOf[sdk.Kind](k, "KIND_") }

@@ -12,7 +12,7 @@ import (
 	"github.com/racflow/racflow/sdk/proto/stagepb"
 )
 
-// EncodeBatch makes rows of a batch with the columns that a stage reads.
+// EncodeBatch converts a batch into rows, with the columns that a stage reads.
 func EncodeBatch(b sdk.Batch, reads sdk.Columns) (*stagepb.Rows, error) {
 	items := b.Items
 	n := len(items)
@@ -22,7 +22,7 @@ func EncodeBatch(b sdk.Batch, reads sdk.Columns) (*stagepb.Rows, error) {
 	}
 	var err error
 	if reads.Has(sdk.ColumnText) {
-		// In full even where all are empty, so that a plugin may count on it.
+		// The column is present even if all texts are empty, so that a plugin may rely on it.
 		rows.Text = make([]string, n)
 		for i := range items {
 			rows.Text[i] = Valid(items[i].Text)
@@ -141,17 +141,17 @@ func unpackDescribed(in []*stagepb.Described) map[string]sdk.Described {
 	return all
 }
 
-// The bounds of what a reply may hold, beside MaxMessage. They are far beyond what means
-// anything. Without them a message of MaxMessage bytes could become a hundred times as much
-// in memory: in it a sample without content takes one byte.
+// Bounds on the contents of a reply, in addition to MaxMessage. They are far beyond any useful
+// content. Without them, a message of MaxMessage bytes could take a hundred times as much memory: a
+// sample without content takes one byte in a message.
 const (
-	// MaxElements bounds the elements of one column of lists, over all rows of a message:
-	// answers, chunks, ranks, terms.
+	// MaxElements bounds the elements of one column of lists, over all rows of a message: answers,
+	// chunks, ranks, terms.
 	MaxElements = 4 << 20
-	// MaxRecords bounds those that are large in memory: samples, candidates, prompts, entries.
+	// MaxRecords bounds elements that are large in memory: samples, candidates, prompts, entries.
 	MaxRecords = 1 << 20
-	// MaxSamples bounds the samples of an item, and MaxAnswers the answers of a sample: a
-	// distribution has one for each label.
+	// MaxSamples bounds the samples of an item, and MaxAnswers the answers of a sample: a distribution
+	// has an answer for each label.
 	MaxSamples = 10_000
 	MaxAnswers = 100_000
 	// MaxText bounds each text of a sample or verdict, in bytes: an answer, a reason, what a
@@ -159,11 +159,11 @@ const (
 	MaxText = 4 << 20
 	// MaxMeta bounds the metadata of an entry, chunk or document, in bytes of JSON.
 	MaxMeta = 4 << 20
-	// MaxErrorText bounds the text of an error, in bytes: what is longer is cut.
+	// MaxErrorText bounds the text of an error, in bytes; longer texts are cut.
 	MaxErrorText = 16 << 10
 )
 
-// few checks that there are at most so many of what a message holds.
+// few checks that the number of elements in a message is at most a bound.
 func few(name string, n, most int) error {
 	if n > most {
 		return fmt.Errorf("column %s has %d elements; a message has at most %d of them: use smaller batches, or return less for each row", name, n, most)
@@ -183,8 +183,8 @@ func Cut(text string) string {
 	return fmt.Sprintf("%s… (%d bytes in all)", text[:cut], len(text))
 }
 
-// checkAmount wants at most MaxSamples samples of MaxAnswers answers each, and no text of
-// more than MaxText bytes.
+// checkAmount checks that there are at most MaxSamples samples with at most MaxAnswers answers each,
+// and that no text has more than MaxText bytes.
 func checkAmount(list []sdk.Sample) error {
 	if len(list) > MaxSamples {
 		return fmt.Errorf("%d samples for an item; there are at most %d", len(list), MaxSamples)
@@ -212,7 +212,7 @@ func checkText(bytes int) error {
 	return nil
 }
 
-// EncodeTraining makes rows of what a stage learns from, with the columns that it wants.
+// EncodeTraining converts training rows into rows, with the columns that a stage wants.
 func EncodeTraining(rows []sdk.TrainingRow, reads sdk.Columns) (*stagepb.Rows, error) {
 	items := make([]sdk.Item, len(rows))
 	for i, r := range rows {
@@ -230,7 +230,7 @@ func EncodeTraining(rows []sdk.TrainingRow, reads sdk.Columns) (*stagepb.Rows, e
 	return out, nil
 }
 
-// DecodeTraining returns what a stage learns from.
+// DecodeTraining returns the training rows in rows.
 func DecodeTraining(rows *stagepb.Rows) ([]sdk.TrainingRow, error) {
 	b, err := DecodeBatch(rows)
 	if err != nil {
@@ -250,7 +250,7 @@ func DecodeTraining(rows *stagepb.Rows) ([]sdk.TrainingRow, error) {
 	return out, nil
 }
 
-// EncodeRankings makes rows of lists of ranked candidates.
+// EncodeRankings converts lists of ranked candidates into rows.
 func EncodeRankings(lists [][]sdk.Ranked) *stagepb.Rows {
 	total := 0
 	for _, list := range lists {
@@ -261,7 +261,7 @@ func EncodeRankings(lists [][]sdk.Ranked) *stagepb.Rows {
 	}
 	for _, list := range lists {
 		for _, r := range list {
-			// A negative index becomes one that no row has: the other side says so.
+			// A negative index becomes one that no candidate has, so that the receiver reports it.
 			out.Candidate = append(out.Candidate, uint32(min(uint64(r.Candidate), math.MaxUint32)))
 			out.Score = append(out.Score, r.Score)
 		}
@@ -270,8 +270,7 @@ func EncodeRankings(lists [][]sdk.Ranked) *stagepb.Rows {
 	return &stagepb.Rows{N: uint32(len(lists)), Rankings: out}
 }
 
-// DecodeRankings returns the lists of ranked candidates in rows, where row i had
-// candidates[i] of them.
+// DecodeRankings returns the lists of ranked candidates in rows. Row i had candidates[i] candidates.
 func DecodeRankings(rows *stagepb.Rows, candidates []int) ([][]sdk.Ranked, error) {
 	n, in := len(candidates), rows.GetRankings()
 	if n > 0 && in == nil {
@@ -305,7 +304,7 @@ func DecodeRankings(rows *stagepb.Rows, candidates []int) ([][]sdk.Ranked, error
 	return lists, nil
 }
 
-// packRejected makes a column of the answers that were not accepted; nil where there are none.
+// packRejected makes a column of the answers that were not accepted; nil if there are none.
 func packRejected(items []sdk.Item) *stagepb.Rejected {
 	var out stagepb.Rejected
 	out.Offsets = make([]uint32, 1, len(items)+1)

@@ -11,8 +11,8 @@ import (
 	"github.com/racflow/racflow/sdk/proto/stagepb"
 )
 
-// EncodeCandidates makes rows of lists of candidates, with their texts,
-// contexts and metadata if asked.
+// EncodeCandidates converts lists of candidates into rows, with their texts, contexts and metadata if
+// requested.
 func EncodeCandidates(lists [][]sdk.Candidate, texts bool) (*stagepb.Rows, error) {
 	c, err := packCandidates(len(lists), func(i int) []sdk.Candidate { return lists[i] }, texts)
 	return &stagepb.Rows{N: uint32(len(lists)), Candidates: c}, err
@@ -43,7 +43,7 @@ func packCandidates(n int, list func(int) []sdk.Candidate, texts bool) (*stagepb
 		Lexical: make([]float32, 0, total),
 	}
 	var labels dictionary
-	var dense, lexical bool // whether that side scored anything
+	var dense, lexical bool // whether the leg scored anything
 	ids := make([]byte, 0, 16*total)
 	for i := range n {
 		candidates := list(i)
@@ -84,7 +84,7 @@ func packCandidates(n int, list func(int) []sdk.Candidate, texts bool) (*stagepb
 	return out, err
 }
 
-// packPrototypes keeps the label and the cosine to its centroid only.
+// packPrototypes encodes only the label and the cosine to its centroid.
 func packPrototypes(n int, list func(int) []sdk.Candidate) *stagepb.Candidates {
 	out := &stagepb.Candidates{Offsets: make([]uint32, 1, n+1)}
 	var labels dictionary
@@ -99,8 +99,8 @@ func packPrototypes(n int, list func(int) []sdk.Candidate) *stagepb.Candidates {
 	return out
 }
 
-// unpackCandidates returns n lists, or nil where the column is absent. A
-// dense or lexical side that is absent scored nothing.
+// unpackCandidates returns n lists; they are nil if the column is absent. A leg whose column is
+// absent scored nothing.
 func unpackCandidates(name string, in *stagepb.Candidates, n int) ([][]sdk.Candidate, error) {
 	if in == nil {
 		return make([][]sdk.Candidate, n), nil
@@ -212,12 +212,11 @@ func EncodeChunks(lists [][]sdk.Chunk) (*stagepb.Rows, error) {
 	return &stagepb.Rows{N: uint32(len(lists)), Chunks: out}, err
 }
 
-// position encodes a number of bytes. What is no position becomes one that no text has: the
-// other side says so.
+// position encodes a byte position. A negative position becomes one that no text has, so that the
+// receiver reports it.
 func position(at int) uint32 { return uint32(min(uint64(at), math.MaxUint32)) }
 
-// DecodeChunks returns the lists of chunks in rows, where row i has chunks of
-// documents[i].
+// DecodeChunks returns the lists of chunks in rows. Row i has the chunks of documents[i].
 func DecodeChunks(rows *stagepb.Rows, documents []sdk.Document) ([][]sdk.Chunk, error) {
 	n, in := len(documents), rows.GetChunks()
 	if n > 0 && in == nil {
@@ -261,7 +260,8 @@ func DecodeChunks(rows *stagepb.Rows, documents []sdk.Document) ([][]sdk.Chunk, 
 	return lists, nil
 }
 
-// checkSpan checks a span of a text. It has to begin at the byte least or later, and to end at most or before.
+// checkSpan checks a span of a text. It has to begin at byte least or later, and to end at byte most
+// or earlier.
 func checkSpan(text string, s sdk.Span, least, most int) error {
 	switch {
 	case s.Start < least || s.Start >= s.End || s.End > most:
@@ -272,5 +272,5 @@ func checkSpan(text string, s sdk.Span, least, most int) error {
 	return nil
 }
 
-// between reports whether a byte of a text stands between two characters.
+// between reports whether a position in a text lies between two characters.
 func between(text string, at int) bool { return at == len(text) || utf8.RuneStart(text[at]) }

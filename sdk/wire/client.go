@@ -26,44 +26,43 @@ import (
 	"github.com/racflow/racflow/sdk/proto/stagepb"
 )
 
-// This file is the engine's end of the wire: a stage in another process
-// as the Go interfaces of package sdk, and what the engine shares with it.
+// This file is the engine's end of the connection. It shows a stage in another process as the Go
+// interfaces of package sdk, and offers what the engine shares with the stage.
 //
-// A Conn is the connection to one process, on which any number of goroutines call at
-// the same time; a Stage turns typed calls into requests and replies into results; a
-// HostService answers what plugins ask of the engine. The package does not start,
-// watch or restart processes: that is the engine's work, and the conformance suite
-// has no process at all.
+// A Conn is the connection to one process; any number of goroutines may call on it at the same time.
+// A Stage turns typed calls into requests, and replies into results. A HostService answers the
+// requests of plugins to the engine. The package does not start, watch or restart processes: that is
+// the engine's work, and the conformance suite has no process at all.
 
 type aloneKey struct{}
 
-// Alone returns a context for calls that are sent while nothing else is asked of
-// the plugin: a request that ends the process then takes no other with it.
+// Alone returns a context for calls that are sent while the plugin works on nothing else. A request
+// that ends the process then ends no other request with it.
 func Alone(ctx context.Context) context.Context { return context.WithValue(ctx, aloneKey{}, true) }
 
-// IsAlone reports whether ctx is one of Alone.
+// IsAlone reports whether Alone made ctx.
 func IsAlone(ctx context.Context) bool { return ctx.Value(aloneKey{}) != nil }
 
 var (
-	// ErrLost says that the connection broke before the reply came. The plugin may
-	// or may not have done what it was asked.
+	// ErrLost says that the connection broke before the reply came. The plugin may or may not have
+	// done its work.
 	ErrLost = errors.New("the plugin's process ended")
-	// ErrUnsent says that the connection was broken before the request was sent.
+	// ErrUnsent says that the connection broke before the request was sent.
 	ErrUnsent = errors.New("the plugin's process ended before the request was sent")
 )
 
-// Conn is the connection to a plugin. At most Window calls are under way at a
-// time; further ones wait their turn.
+// Conn is the connection to a plugin. At most Window calls are in progress at a time; further calls
+// wait for their turn.
 type Conn struct {
 	grpc      *grpc.ClientConn
 	credits   *semaphore.Weighted
 	done      chan struct{} // closed when the connection has broken
 	answered  atomic.Int64
-	abandoned atomic.Bool // a call has ended before its reply, and nobody has settled since
+	abandoned atomic.Bool // a call ended before its reply, and Settle has not been called since
 }
 
-// NewConn takes over a connection on which a call has been answered. It lasts until the
-// plugin ends, or until Close.
+// NewConn takes over a connection on which a call has been answered. It lasts until the plugin ends,
+// or until Close.
 func NewConn(conn *grpc.ClientConn) *Conn {
 	c := &Conn{grpc: conn, credits: semaphore.NewWeighted(Window), done: make(chan struct{})}
 	go func() {
@@ -94,19 +93,19 @@ func (c *Conn) Ended() bool {
 	}
 }
 
-// Answered is how many calls the plugin has answered.
+// Answered returns the number of calls that the plugin has answered.
 func (c *Conn) Answered() int { return int(c.answered.Load()) }
 
-// Alive asks the plugin for a sign of life, and how many calls it still works on
-// that nobody waits for any longer. An answer of any kind is a sign, and so is a broken
-// connection, which Done reports; only the end of ctx is none.
+// Alive asks the plugin for a sign of life. It returns the number of calls that the plugin still
+// works on, although nobody waits for them any longer. Any answer is a sign of life, and so is a
+// broken connection, which Done reports. Only the end of ctx is none.
 func (c *Conn) Alive(ctx context.Context) (overdue int, ok bool) {
 	reply, err := stagepb.NewStageClient(c.grpc).Alive(ctx, &stagepb.AliveRequest{})
 	return int(reply.GetOverdue()), status.Code(err) != codes.DeadlineExceeded && ctx.Err() == nil
 }
 
-// Settle waits until the plugin works on no call any more that nobody waits for, or
-// the connection has ended. It returns false where ctx ends first.
+// Settle waits until the plugin no longer works on calls that nobody waits for, or until the
+// connection has ended. It returns false if ctx ends first.
 func (c *Conn) Settle(ctx context.Context) bool {
 	for wait := time.Millisecond; ; wait = min(2*wait, 50*time.Millisecond) {
 		c.abandoned.Store(false)
@@ -125,13 +124,13 @@ func (c *Conn) Settle(ctx context.Context) bool {
 	}
 }
 
-// Invoke makes a unary call; it is grpc.ClientConn's, with errors of package sdk. Where ctx
-// is one of Alone, the call waits until the plugin works on nothing else.
+// Invoke makes a unary call like grpc.ClientConn's Invoke, but with errors of package sdk. If Alone
+// made ctx, the call waits until the plugin works on nothing else.
 func (c *Conn) Invoke(ctx context.Context, method string, request, reply any, options ...grpc.CallOption) error {
 	return c.Send(ctx, func() {}, method, request, reply, options...)
 }
 
-// Send is Invoke, and calls sent once the call need not wait any more.
+// Send is Invoke, and also calls sent once the call no longer has to wait.
 func (c *Conn) Send(ctx context.Context, sent func(), method string, request, reply any, options ...grpc.CallOption) error {
 	if size := proto.Size(request.(proto.Message)); size > MaxMessage {
 		return tooLarge(size)
@@ -155,12 +154,12 @@ func tooLarge(size int) error {
 	return sdk.Invalid(SizeError(fmt.Sprintf("the request has %d MiB, more than the %d of a message; use smaller batches", size>>20, MaxMessage>>20)))
 }
 
-// SizeError says that a message is larger than it may be.
+// SizeError says that a message is too large.
 type SizeError string
 
 func (e SizeError) Error() string { return string(e) }
 
-// acquire waits for credits, for the end of ctx or for that of the connection.
+// acquire waits for credits, for the end of ctx, or for the end of the connection.
 func (c *Conn) acquire(ctx context.Context, credits int64) error {
 	if !c.credits.TryAcquire(credits) {
 		waiting, stop := context.WithCancel(ctx)
@@ -186,7 +185,7 @@ func (c *Conn) acquire(ctx context.Context, credits int64) error {
 	return nil
 }
 
-// explain is Explain for a call of the connection. A broken connection is closed, so that Done
+// explain is Explain for a call on the connection. It closes a broken connection, so that Done
 // reports it soon.
 func (c *Conn) explain(ctx context.Context, method string, err error) error {
 	err = Explain(ctx, c.grpc, method, err)
@@ -202,8 +201,8 @@ func (c *Conn) explain(ctx context.Context, method string, err error) error {
 	return err
 }
 
-// Explain makes an error of package sdk, ErrLost or a StatusError of the error of a call on a
-// connection to a plugin; nil stays nil.
+// Explain turns the error of a call on a connection to a plugin into an error of package sdk, ErrLost
+// or a StatusError; nil stays nil.
 func Explain(ctx context.Context, conn *grpc.ClientConn, method string, err error) error {
 	code := status.Code(err)
 	switch {
@@ -216,8 +215,8 @@ func Explain(ctx context.Context, conn *grpc.ClientConn, method string, err erro
 	case code == codes.ResourceExhausted:
 		return sdk.Invalid(SizeError(fmt.Sprintf("the reply is larger than the %d MiB of a message; use smaller batches", MaxMessage>>20)))
 	}
-	// The status may be the plugin's, or gRPC's word for a connection that broke meanwhile. Another
-	// call tells.
+	// The status may come from the plugin, or from gRPC if the connection broke meanwhile. Another
+	// call finds out.
 	_, broken := stagepb.NewStageClient(conn).Alive(ctx, &stagepb.AliveRequest{})
 	switch status.Code(broken) {
 	case codes.Unavailable, codes.Canceled:
@@ -229,8 +228,8 @@ func Explain(ctx context.Context, conn *grpc.ClientConn, method string, err erro
 	return &StatusError{Method: method, Code: code, Message: Cut(status.Convert(err).Message())}
 }
 
-// StatusError is a call that a plugin answered with a status of gRPC's, in the place of a
-// reply. It is a bug of the plugin, or a method that it lacks.
+// StatusError says that a plugin answered a call with a gRPC status instead of a reply. The plugin
+// has a bug, or lacks a method.
 type StatusError struct {
 	Method  string
 	Code    codes.Code
@@ -244,7 +243,7 @@ func (e *StatusError) Error() string {
 	return fmt.Sprintf("the plugin answered %s with the status %s (%s); what goes wrong with the work belongs into a reply's failure", e.Method, e.Code, e.Message)
 }
 
-// Unwrap gives the error its code: no retry helps where a method is missing.
+// Unwrap gives the error its code: if a method is missing, no retry helps.
 func (e *StatusError) Unwrap() error {
 	if e.Code == codes.Unimplemented {
 		return sdk.Invalid(errors.ErrUnsupported)
@@ -252,7 +251,7 @@ func (e *StatusError) Unwrap() error {
 	return nil
 }
 
-// Ended is the error of a call whose context ended: cancelled or out of time.
+// Ended returns the error of a call whose context ended: cancelled or out of time.
 func Ended(ctx context.Context) error {
 	code := sdk.CodeCancelled
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
@@ -261,11 +260,11 @@ func Ended(ctx context.Context) error {
 	return &sdk.Error{Code: code, Err: context.Cause(ctx)}
 }
 
-// MaxState is how many bytes the files of a fitted embedder have together.
+// MaxState is the largest total size of a fitted embedder's files, in bytes.
 const MaxState = 64 << 10
 
-// State is what Fit has written into the stage's folder, packed, so that it can be stored
-// with the vectors that depend on it.
+// State returns, as one packed value, the files that Fit wrote into the stage's folder. It can be
+// stored with the vectors that depend on it.
 func (s *Stage) State() ([]byte, error) {
 	root, err := os.OpenRoot(s.StateDir) // the stage may turn a file into a link meanwhile
 	if err != nil {
@@ -303,8 +302,8 @@ func (s *Stage) State() ([]byte, error) {
 	return packed.Bytes(), w.Close()
 }
 
-// StateDir returns a folder below dir for an embedder that fits: with the files that State packed, or
-// a new one where there is no state yet. The same one may be made by several processes at a time.
+// StateDir returns a folder below dir for an embedder that fits. It has the files that State packed,
+// or is new if there is no state yet. Several processes may make the same folder at once.
 func StateDir(dir string, state []byte) (string, error) {
 	if state == nil {
 		if err := os.MkdirAll(dir, 0o700); err != nil {

@@ -16,8 +16,8 @@ import (
 	"github.com/racflow/racflow/sdk/proto/stagepb"
 )
 
-// HostService answers what plugins ask of the engine. Which of the hosts a call is for
-// says its token.
+// HostService answers the requests of plugins to the engine. The token of a call says for which host
+// it is.
 type HostService struct {
 	stagepb.UnimplementedHostServer
 	mu     sync.Mutex
@@ -27,19 +27,19 @@ type HostService struct {
 // share is what the engine shares with one process.
 type share struct {
 	sdk.Host
-	leases chan struct{} // has an element for each call that is acquired, or waits to be
+	leases chan struct{} // one element for each call that is acquired, or waits to be
 	ended  chan struct{}
 }
 
-// maxLeases bounds what a plugin can have open, so that one that never says how its
-// calls end is found out.
+// maxLeases bounds the open calls of a plugin, to detect a plugin that never reports the results of
+// its calls.
 const maxLeases = 4096
 
 // Register adds the service to a gRPC server.
 func (s *HostService) Register(g *grpc.Server) { stagepb.RegisterHostServer(g, s) }
 
-// Share gives a host a token. It is known until remove is called, which ends what is still
-// open under it.
+// Share gives a host a token. The token is valid until remove is called, which ends all open calls
+// under it.
 func (s *HostService) Share(h sdk.Host) (token string, remove func()) {
 	token = rand.Text()
 	own := &share{Host: h, leases: make(chan struct{}, maxLeases), ended: make(chan struct{})}
@@ -168,7 +168,7 @@ func (s *HostService) Acquire(stream stagepb.Host_AcquireServer) error {
 	defer withdraw()
 	result := make(chan sdk.Result, 1)
 	go func() {
-		end := sdk.Result{Status: sdk.StatusLeft, Lost: true} // nobody knows what became of the call
+		end := sdk.Result{Status: sdk.StatusLeft, Lost: true} // nobody knows the result of the call
 		if last, err := stream.Recv(); err == nil && last.GetResult() != nil {
 			end = DecodeResult(last.GetResult())
 		}

@@ -17,21 +17,21 @@ import (
 	"github.com/racflow/racflow/sdk/proto/stagepb"
 )
 
-// Stage calls a stage's methods over the wire. It has the methods of every
-// kind; those that the stage lacks return an error of sdk.CodeInvalid.
+// Stage calls a stage's methods over the connection. It has the methods of every kind; methods that
+// the stage lacks return an error with sdk.CodeInvalid.
 type Stage struct {
 	Conn      Caller
 	Name      string      // what errors about its replies begin with, as "sample.mine: plugin mine 1.0.0"; empty: "the plugin"
-	Reads     sdk.Columns // of an item; no other column is sent
-	Vector    int         // the dimension of an embedder's vectors
-	Sparse    bool        // it takes vectors that are mostly 0 as sparse ones
-	FitsFirst bool        // it is an sdk.Fitter
+	Reads     sdk.Columns // of an item; other columns are not sent
+	Vector    int         // dimension of an embedder's vectors
+	Sparse    bool        // it accepts sparse vectors
+	FitsFirst bool        // the stage is an sdk.Fitter
 	FitReads  sdk.Columns // of the rows of Fit
-	Pends     bool        // its results may be sdk.Pending
-	Attaches  bool        // it may be an sdk.Attacher
+	Pends     bool        // results may be sdk.Pending
+	Attaches  bool        // the stage may be an sdk.Attacher
 	StateDir  string      // where Fit writes
-	Examples  sdk.Draw    // random examples that it wants
-	Chosen    []byte      // what it resolved, a JSON object
+	Examples  sdk.Draw    // random examples that the stage wants
+	Chosen    []byte      // values that the stage resolved, a JSON object
 }
 
 // Fit streams requests to the plugin and returns its reply.
@@ -41,7 +41,7 @@ func (c *Conn) Fit(ctx context.Context, requests iter.Seq2[*stagepb.FitRequest, 
 	}
 	defer c.credits.Release(1)
 	ctx, stop := context.WithCancel(ctx)
-	defer stop() // a stream that is left open by an error ends with it
+	defer stop() // ends a stream that an error left open
 	const method = stagepb.Stage_Fit_FullMethodName
 	stream, err := stagepb.NewStageClient(c.grpc).Fit(ctx)
 	if err != nil {
@@ -86,7 +86,7 @@ func (s *Stage) Fit(ctx context.Context, rows iter.Seq2[[]sdk.TrainingRow, error
 	return err
 }
 
-// Caller is a Conn, or what repeats calls on one.
+// Caller is a Conn, or a wrapper that repeats calls on a Conn.
 type Caller interface {
 	Invoke(ctx context.Context, method string, request, reply any, options ...grpc.CallOption) error
 	Fit(context.Context, iter.Seq2[*stagepb.FitRequest, error]) (*stagepb.FitReply, error)
@@ -121,7 +121,7 @@ func (s *Stage) Resolved() (values map[string]any) {
 	return values
 }
 
-// Described makes a Stage of what a plugin says of it and how it was configured.
+// Described makes a Stage from a plugin's description of it and from the reply to Configure.
 func Described(info sdk.Stage, stateDir string, r *stagepb.ConfigureReply) (*Stage, error) {
 	s := &Stage{
 		Reads: info.Reads, FitReads: info.FitReads, Pends: info.Pends, Attaches: info.Attaches != "", Vector: int(r.GetDimension()), Sparse: r.GetSparse(), FitsFirst: r.GetFits(), StateDir: stateDir,
@@ -141,7 +141,7 @@ func Described(info sdk.Stage, stateDir string, r *stagepb.ConfigureReply) (*Sta
 	return s, nil
 }
 
-// suited returns rows as the stage takes them.
+// suited returns rows in a form that the stage accepts.
 func (s *Stage) suited(rows *stagepb.Rows, err error) (*stagepb.Rows, error) {
 	if err == nil && !s.Sparse {
 		Densify(rows)
@@ -162,8 +162,8 @@ func (s *Stage) CollectVectors(ctx context.Context, handle string, role sdk.Role
 	}, CheckVector)
 }
 
-// Chunk implements sdk.Chunker. Texts must be valid UTF-8: the spans are of the
-// text as it was given.
+// Chunk implements sdk.Chunker. Texts must be valid UTF-8: spans count the bytes of the original
+// text.
 func (s *Stage) Chunk(ctx context.Context, documents []sdk.Document) ([][]sdk.Chunk, error) {
 	in, err := EncodeDocuments(documents)
 	if err != nil {
@@ -174,8 +174,8 @@ func (s *Stage) Chunk(ctx context.Context, documents []sdk.Document) ([][]sdk.Ch
 	}, nil)
 }
 
-// Enrich implements sdk.Enricher. The passages of a document must stand together;
-// it is sent once. Texts must be valid UTF-8 unless they are one passage.
+// Enrich implements sdk.Enricher. The passages of a document must follow each other; the document is
+// sent once. Texts must be valid UTF-8, unless the whole text is one passage.
 func (s *Stage) Enrich(ctx context.Context, passages []sdk.Passage) ([]sdk.Addition, error) {
 	return s.CollectAdditions(ctx, "", passages)
 }
@@ -249,9 +249,9 @@ func (s *Stage) call(ctx context.Context, method string, request any, reply inte
 	return nil
 }
 
-// rows makes a call, decodes the n rows of its reply and checks the numbers in
-// them; a nil check finds nothing. It returns sdk.RowErrors beside the results
-// where single rows failed, and *sdk.Pending where they come later.
+// rows makes a call, decodes the n rows of its reply, and checks their numbers with check, unless
+// that is nil. If single rows failed, it returns sdk.RowErrors together with the results; if results
+// come later, *sdk.Pending.
 func rows[T any](ctx context.Context, s *Stage, method string, request any, n int, decode func(*stagepb.Rows, int) ([]T, error), check func(T) error) ([]T, error) {
 	reply := &stagepb.RowsReply{}
 	if err := s.call(ctx, method, request, reply); err != nil {
@@ -300,11 +300,11 @@ func (s *Stage) malformed(err error) error {
 
 func (s *Stage) returned(err error) error { return &NumberError{s.name(), err} }
 
-// NumberError is the error of a row in whose result a number is not finite or out
-// of its bounds. It is the stage's own fault, and that of no other.
+// NumberError is the error of a row whose result has a number that is not finite or out of bounds.
+// The stage itself made this error.
 type NumberError struct {
 	Stage string
-	Err   error // which number, and what it should be
+	Err   error // names the number, and says what it should be
 }
 
 func (e *NumberError) Error() string { return e.Stage + " returned " + e.Err.Error() }
@@ -323,8 +323,8 @@ func (s *Stage) Open(ctx context.Context, collection string, schema sdk.Schema) 
 	return DecodeCollection(reply.GetCollection()), nil
 }
 
-// Attach opens the collection that the config names; see sdk.Attacher. A stage that does not say
-// that it can is not asked.
+// Attach opens the collection that the config names; see sdk.Attacher. A stage that does not declare
+// Attaches is not asked.
 func (s *Stage) Attach(ctx context.Context) (sdk.Attached, error) {
 	if !s.Attaches {
 		return sdk.Attached{}, sdk.Invalid(fmt.Errorf("%s cannot serve a collection that another program makes: use another store, or give the knowledge a source", s.name()))
@@ -343,7 +343,7 @@ func (s *Stage) Attach(ctx context.Context) (sdk.Attached, error) {
 	return a, nil
 }
 
-// List returns the collections that there are; see sdk.Store.
+// List returns the existing collections; see sdk.Store.
 func (s *Stage) List(ctx context.Context) ([]sdk.Collection, error) {
 	reply := &stagepb.ListCollectionsReply{}
 	if err := s.call(ctx, stagepb.Stage_ListCollections_FullMethodName, &stagepb.ListCollectionsRequest{}, reply); err != nil {

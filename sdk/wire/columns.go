@@ -10,8 +10,8 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// Valid returns s with U+FFFD in the place of bytes that are not UTF-8, which
-// protobuf refuses to carry: one such byte would end the whole stream.
+// Valid returns s with U+FFFD in place of bytes that are not UTF-8. protobuf refuses such bytes: one
+// of them would end the whole stream.
 func Valid(s string) string {
 	if utf8.ValidString(s) {
 		return s
@@ -31,7 +31,7 @@ func ValidAll(all []string) []string {
 	return valid
 }
 
-// column collects one string per row, or nothing where all are empty.
+// column collects one string per row; it returns nil if all are empty.
 func column[T any](rows []T, field func(*T) string) []string {
 	var values []string
 	for i := range rows {
@@ -40,7 +40,7 @@ func column[T any](rows []T, field func(*T) string) []string {
 	return values
 }
 
-// set sets value i of a column that is absent where all n values are zero.
+// set sets value i of a column. A column whose n values are all zero is absent.
 func set[T comparable](column *[]T, i, n int, value T) {
 	var zero T
 	if value == zero {
@@ -69,7 +69,7 @@ func whole(name string, length, rows int) error {
 	return nil
 }
 
-// optional checks that a column is absent or has a value per row.
+// optional checks that a column is absent, or has a value per row.
 func optional(name string, length, rows int) error {
 	if length == 0 {
 		return nil
@@ -77,8 +77,8 @@ func optional(name string, length, rows int) error {
 	return whole(name, length, rows)
 }
 
-// spans checks the offsets of a ragged column: rows + 1 of them, from 0 to
-// elements, never falling.
+// spans checks the offsets of a ragged column: there are rows + 1 offsets, from 0 to elements, and
+// they never fall.
 func spans(name string, offsets []uint32, rows, elements int) error {
 	if rows == 0 && len(offsets) == 0 && elements == 0 {
 		return nil
@@ -102,7 +102,7 @@ func spans(name string, offsets []uint32, rows, elements int) error {
 	return nil
 }
 
-// ragged cuts a column, whose offsets were checked, into the lists of its rows.
+// ragged cuts a column with checked offsets into the lists of its rows.
 func ragged[T any](all []T, offsets []uint32) [][]T {
 	lists := make([][]T, max(len(offsets)-1, 0))
 	for i := range lists {
@@ -163,7 +163,7 @@ func decodeMeta(raw []byte) (sdk.Meta, error) {
 	return m, nil
 }
 
-// metas encodes a column of metadata, or nothing where all are empty.
+// metas encodes a column of metadata; it returns nil if all are empty.
 func metas[T any](rows []T, field func(*T) sdk.Meta) ([][]byte, error) {
 	var values [][]byte
 	for i := range rows {
@@ -182,29 +182,27 @@ func metas[T any](rows []T, field func(*T) sdk.Meta) ([][]byte, error) {
 	return values, nil
 }
 
-// The bounds of the numbers that a stage may return. They are far beyond what
-// means anything, and so far below what a type holds that sums stay finite.
+// Bounds on the numbers that a stage may return. They are far beyond any useful value, and so far
+// below the limits of the types that sums stay finite.
 const (
-	// MaxWeight bounds the weight of an answer: a product of two such weights,
-	// added up over as many answers as memory holds, stays below the largest
-	// float64, 1.8e308.
+	// MaxWeight bounds the weight of an answer. The product of two such weights, added up over as many
+	// answers as fit into memory, stays below the largest float64, 1.8e308.
 	MaxWeight = 1e100
-	// MaxScore bounds a score either side of 0: a hundred million of them add up
-	// in a float32, whose largest is 3.4e38.
+	// MaxScore bounds the absolute value of a score. The sum of a hundred million such scores fits
+	// into a float32, whose largest value is 3.4e38.
 	MaxScore = 1e30
-	// NormTolerance is how far the norm of a vector may be from 1: what is
-	// computed with half the precision of a float32 passes, what is not
-	// normalised does not.
+	// NormTolerance is how far the norm of a vector may be from 1. A vector computed with half the
+	// precision of a float32 passes; a vector that is not normalised does not.
 	NormTolerance = 1e-3
 	// shareTolerance is how far rounding may take a share out of 0 to 1.
 	shareTolerance = 1e-9
 )
 
-// The Check functions below look at what a stage has returned for one row. Their
-// errors say the value and its place, from 1, and nothing that a plugin wrote: no
-// secret is in them. The comparisons are written so that they are false for NaN.
+// The Check functions below check the result of a stage for one row. Their errors name the value and
+// its position, from 1, and nothing that a plugin wrote, so they hold no secret. The comparisons are
+// written so that they are false for NaN.
 
-// CheckVector wants a vector of norm 1, or one that is all zero.
+// CheckVector checks that a vector has norm 1, or is all zero.
 func CheckVector(v []float32) error {
 	square := squareOf(v)
 	if square == 0 || math.Abs(square-1) <= 2*NormTolerance {
@@ -216,7 +214,7 @@ func CheckVector(v []float32) error {
 	return fmt.Errorf("a vector of norm %.6g; a vector has norm 1, or is all zero where a text has nothing to embed", math.Sqrt(square))
 }
 
-// CheckDirection wants a vector of any norm.
+// CheckDirection checks that all numbers of a vector are finite; the norm may be any.
 func CheckDirection(v []float32) error {
 	if square := squareOf(v); square <= math.MaxFloat64 {
 		return nil
@@ -224,7 +222,7 @@ func CheckDirection(v []float32) error {
 	return checkFinite(v)
 }
 
-// squareOf is finite where all of v is.
+// squareOf returns the square of the norm; it is finite if all numbers of v are.
 func squareOf(v []float32) (square float64) {
 	for _, x := range v {
 		square += float64(x) * float64(x)
@@ -241,8 +239,7 @@ func checkFinite(v []float32) error {
 	return nil
 }
 
-// CheckCandidates wants scores within MaxScore; a side may leave a candidate
-// unscored.
+// CheckCandidates checks that scores are within MaxScore; a leg may leave a candidate unscored.
 func CheckCandidates(list []sdk.Candidate) error {
 	for i := range list {
 		c := &list[i]
@@ -264,7 +261,7 @@ func scoreError(what string, score float32, candidate int) error {
 
 func isScore(x float32) bool { return x >= -MaxScore && x <= MaxScore }
 
-// CheckRanking wants scores within MaxScore.
+// CheckRanking checks that scores are within MaxScore.
 func CheckRanking(list []sdk.Ranked) error {
 	for _, r := range list {
 		if !isScore(r.Score) {
@@ -274,7 +271,7 @@ func CheckRanking(list []sdk.Ranked) error {
 	return nil
 }
 
-// CheckSamples wants weights from 0 to MaxWeight, distances from 0 to 1, token counts up to
+// CheckSamples checks that weights are from 0 to MaxWeight, distances from 0 to 1, token counts up to
 // sdk.MaxTokens, and samples, answers and texts within their bounds.
 func CheckSamples(list []sdk.Sample) error {
 	if err := checkAmount(list); err != nil {
@@ -297,7 +294,8 @@ func CheckSamples(list []sdk.Sample) error {
 	return nil
 }
 
-// CheckVerdict wants an agreement and probabilities from 0 to 1, and texts within their bounds.
+// CheckVerdict checks that agreement and probabilities are from 0 to 1, and texts within their
+// bounds.
 func CheckVerdict(v sdk.Verdict) error {
 	if a := v.Agreement; !(a >= -shareTolerance && a <= 1+shareTolerance) {
 		return fmt.Errorf("agreement %v; an agreement is a share from 0 to 1", a)

@@ -10,7 +10,7 @@ import (
 	"github.com/racflow/racflow/sdk/proto/stagepb"
 )
 
-// EncodeAttached makes the message of what an Attacher found.
+// EncodeAttached converts the result of an Attacher into a message.
 func EncodeAttached(a sdk.Attached) *stagepb.Attached {
 	m := &stagepb.Attached{
 		Name: Valid(a.Name), Id: Valid(a.ID), Entries: uint64(max(a.Entries, 0)), Dimension: uint32(max(a.Dimension, 0)),
@@ -22,7 +22,7 @@ func EncodeAttached(a sdk.Attached) *stagepb.Attached {
 	return m
 }
 
-// DecodeAttached is the inverse of EncodeAttached. It refuses what no later call could use.
+// DecodeAttached is the inverse of EncodeAttached. It refuses values that no later call could use.
 func DecodeAttached(m *stagepb.Attached) (sdk.Attached, error) {
 	a := sdk.Attached{
 		Name: m.GetName(), ID: m.GetId(), Entries: int(min(m.GetEntries(), 1<<48)), Dimension: int(m.GetDimension()),
@@ -42,7 +42,7 @@ func DecodeAttached(m *stagepb.Attached) (sdk.Attached, error) {
 	return a, nil
 }
 
-// EncodeCollection makes the message of what a store says of a collection.
+// EncodeCollection converts the state of a collection into a message.
 func EncodeCollection(c sdk.Collection) *stagepb.Collection {
 	return &stagepb.Collection{Name: Valid(c.Name), Entries: uint64(c.Entries), Dimension: uint32(c.Dimension), Note: c.Note}
 }
@@ -52,7 +52,7 @@ func DecodeCollection(c *stagepb.Collection) sdk.Collection {
 	return sdk.Collection{Name: c.GetName(), Entries: int(min(c.GetEntries(), 1<<48)), Dimension: int(c.GetDimension()), Note: c.GetNote()}
 }
 
-// EncodeEntries makes rows of entries.
+// EncodeEntries converts entries into rows.
 func EncodeEntries(entries []sdk.Entry) (*stagepb.Rows, error) {
 	n := len(entries)
 	rows := &stagepb.Rows{
@@ -110,12 +110,12 @@ func DecodeEntries(rows *stagepb.Rows, n int) ([]sdk.Entry, error) {
 	return entries, nil
 }
 
-// packFilters returns the filters of queries, each once, and the number of
-// each query's: 0 for none. Both are nil where no query has one.
+// packFilters returns the filters of queries, each once, and the number of each query's filter: 0 for
+// none. Both are nil if no query has a filter.
 func packFilters(queries []sdk.Query) ([]*stagepb.Filter, []uint32, error) {
 	var filters []*stagepb.Filter
 	var numbers []uint32
-	known := map[*sdk.Filter]uint32{} // queries of one search mostly share one
+	known := map[*sdk.Filter]uint32{} // the queries of a search mostly share one filter
 	equal := map[string]uint32{}
 	for i := range queries {
 		f := queries[i].Filter
@@ -143,8 +143,7 @@ func packFilters(queries []sdk.Query) ([]*stagepb.Filter, []uint32, error) {
 	return filters, numbers, nil
 }
 
-// unpackFilters gives n queries their filters; those with the same number share
-// one.
+// unpackFilters gives n queries their filters; queries with the same number share one filter.
 func unpackFilters(in []*stagepb.Filter, numbers []uint32, queries []sdk.Query) error {
 	if err := optional("query_filter", len(numbers), len(queries)); err != nil {
 		return err
@@ -170,8 +169,8 @@ func unpackFilters(in []*stagepb.Filter, numbers []uint32, queries []sdk.Query) 
 	return nil
 }
 
-// encodeFilter encodes a checked filter. Its operators and fields have the
-// numbers of the wire.
+// encodeFilter encodes a checked filter. Its operators and fields have the same numbers in the
+// message.
 func encodeFilter(f *sdk.Filter) *stagepb.Filter {
 	out := &stagepb.Filter{Op: stagepb.FilterOp(f.Op), Field: stagepb.Field(f.Field), Key: Valid(f.Key)}
 	for i := range f.Parts {
@@ -192,8 +191,7 @@ func encodeFilter(f *sdk.Filter) *stagepb.Filter {
 	return out
 }
 
-// decodeFilter fills a filter that may nest depth deep. It is not checked yet
-// beyond that.
+// decodeFilter fills a filter that may nest to a depth. The filter still has to be checked otherwise.
 func decodeFilter(in *stagepb.Filter, f *sdk.Filter, depth int) error {
 	if depth == 0 {
 		return fmt.Errorf("it nests more than %d deep", sdk.MaxFilterDepth)

@@ -18,8 +18,8 @@ import (
 	"github.com/racflow/racflow/sdk/proto/stagepb"
 )
 
-// EncodeFailure makes a failure of an error. The end of a context counts as
-// cancelled or out of time even where the stage gave it no code.
+// EncodeFailure converts an error into a failure. The end of a context counts as cancelled or out of
+// time, even if the stage gave it no code.
 func EncodeFailure(err error) *stagepb.Failure {
 	f := &stagepb.Failure{Code: errorCodes[sdk.CodeOf(err)], Message: Valid(err.Error())}
 	var coded *sdk.Error
@@ -35,8 +35,8 @@ func EncodeFailure(err error) *stagepb.Failure {
 	return f
 }
 
-// DecodeFailure returns the error of a failure. A code that is unknown, from a
-// newer plugin, counts as internal.
+// DecodeFailure returns the error of a failure. An unknown code, from a newer plugin, counts as
+// internal.
 func DecodeFailure(f *stagepb.Failure) error {
 	code, _ := key(errorCodes, f.GetCode())
 	message := Cut(f.GetMessage())
@@ -57,7 +57,7 @@ func EncodeRowErrors(failed sdk.RowErrors) []*stagepb.RowError {
 	return all
 }
 
-// DecodeRowErrors returns the errors of single rows out of n.
+// DecodeRowErrors returns the errors of single rows, out of n rows.
 func DecodeRowErrors(all []*stagepb.RowError, n int) (sdk.RowErrors, error) {
 	if len(all) == 0 {
 		return nil, nil
@@ -72,8 +72,8 @@ func DecodeRowErrors(all []*stagepb.RowError, n int) (sdk.RowErrors, error) {
 	return failed, nil
 }
 
-// EncodeArgumentErrors makes the errors of a config out of one, joined ones one by
-// one.
+// EncodeArgumentErrors converts an error into the errors of a config; joined errors become single
+// ones.
 func EncodeArgumentErrors(err error) []*stagepb.ArgumentError {
 	var all []*stagepb.ArgumentError
 	for _, e := range sdk.ArgumentErrors(err) {
@@ -82,8 +82,8 @@ func EncodeArgumentErrors(err error) []*stagepb.ArgumentError {
 	return all
 }
 
-// DecodeArgumentErrors returns the errors of a config. Those that name no argument
-// are of the stage as a whole.
+// DecodeArgumentErrors returns the errors of a config. An error without an argument concerns the
+// whole stage.
 func DecodeArgumentErrors(all []*stagepb.ArgumentError) []*sdk.ArgumentError {
 	var errs []*sdk.ArgumentError
 	for _, e := range all {
@@ -109,36 +109,35 @@ func DecodePending(p *stagepb.Pending) (*sdk.Pending, error) {
 const (
 	// ProtocolVersion is the version of sdk/proto that this package speaks.
 	ProtocolVersion = 2
-	// Minor counts what was added to that version.
+	// Minor counts the additions to that version.
 	Minor = 1
 	// LeastMinor is the oldest Minor of the engine that plugins of this SDK work with.
 	LeastMinor = 0
-	// CookieKey is the environment variable by which a plugin knows that
-	// racflow has started it.
+	// CookieKey is the environment variable by which a plugin knows that racflow started it.
 	CookieKey = "RACFLOW_PLUGIN"
-	// CookieValue is what CookieKey must be set to.
+	// CookieValue is the value that CookieKey must have.
 	CookieValue = "b6c0ce8b-stage"
-	// StageKey is the environment variable by which a program knows that it has
-	// been started to run one of its own stages. Its value is for people.
+	// StageKey is the environment variable by which a program knows that it was started to run one of
+	// its own stages. Its value is for people.
 	StageKey = "RACFLOW_STAGE"
 	// TokenKey is the metadata that carries the token of the service Host.
 	TokenKey = "racflow-token"
 )
 
 const (
-	// Window is how many calls a plugin gets at a time: as many items can wait for a
-	// language model at a time.
+	// Window is the number of calls that a plugin gets at a time. As many items can wait for a
+	// language model at the same time.
 	Window = 256
 	// MaxMessage is the size of the largest message in bytes, both ways.
 	MaxMessage = 64 << 20
 	// MaxHandle is the size of the largest handle of pending work in bytes.
 	MaxHandle = 64 << 10
 
-	flowWindow = 16 << 20 // bytes in flight: enough that a large batch is not sent in steps
+	flowWindow = 16 << 20 // bytes in flight: enough to send a large batch in one step
 	buffer     = 256 << 10
 )
 
-// Handshake is what host and plugin check of each other before they speak.
+// Handshake returns what host and plugin check of each other before the first call.
 func Handshake() plugin.HandshakeConfig {
 	return plugin.HandshakeConfig{
 		ProtocolVersion:  ProtocolVersion,
@@ -147,8 +146,8 @@ func Handshake() plugin.HandshakeConfig {
 	}
 }
 
-// ServerOptions are the limits of a plugin's gRPC server, and what takes the trace of a call
-// from its metadata.
+// ServerOptions returns the limits of a plugin's gRPC server, and the interceptors that read the
+// trace of a call from its metadata.
 func ServerOptions() []grpc.ServerOption {
 	return []grpc.ServerOption{
 		grpc.MaxRecvMsgSize(MaxMessage), grpc.MaxSendMsgSize(MaxMessage),
@@ -158,18 +157,19 @@ func ServerOptions() []grpc.ServerOption {
 	}
 }
 
-// DialOptions are the same limits for the host's end, and what puts the trace there.
+// DialOptions returns the same limits for the host's end, and the interceptors that add the trace to
+// the metadata.
 func DialOptions() []grpc.DialOption {
 	return []grpc.DialOption{
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(MaxMessage), grpc.MaxCallSendMsgSize(MaxMessage)),
 		grpc.WithInitialWindowSize(flowWindow), grpc.WithInitialConnWindowSize(flowWindow),
 		grpc.WithReadBufferSize(buffer), grpc.WithWriteBufferSize(buffer),
 		grpc.WithChainUnaryInterceptor(sendUnary), grpc.WithChainStreamInterceptor(sendStream),
-		grpc.WithIdleTimeout(0), // a plugin that nobody calls for half an hour has not ended
+		grpc.WithIdleTimeout(0), // a plugin that gets no call for half an hour has not ended
 	}
 }
 
-// EncodeKeys makes bytes of keys.
+// EncodeKeys converts keys into bytes.
 func EncodeKeys(keys []sdk.Key) [][]byte {
 	all := make([][]byte, len(keys))
 	for i := range keys {
@@ -178,7 +178,7 @@ func EncodeKeys(keys []sdk.Key) [][]byte {
 	return all
 }
 
-// DecodeKey returns the key of bytes.
+// DecodeKey converts bytes into a key.
 func DecodeKey(b []byte) (k sdk.Key, err error) {
 	if len(b) != len(k) {
 		return k, fmt.Errorf("a key of %d bytes; it has %d", len(b), len(k))
@@ -186,7 +186,7 @@ func DecodeKey(b []byte) (k sdk.Key, err error) {
 	return sdk.Key(b), nil
 }
 
-// EncodeCached makes messages of cached values.
+// EncodeCached converts cached values into messages.
 func EncodeCached(values [][]byte) []*stagepb.CachedValue {
 	all := make([]*stagepb.CachedValue, len(values))
 	for i, v := range values {
@@ -195,7 +195,7 @@ func EncodeCached(values [][]byte) []*stagepb.CachedValue {
 	return all
 }
 
-// DecodeCached returns the n values of messages, nil for those that are unknown.
+// DecodeCached returns the n values in messages; unknown values are nil.
 func DecodeCached(all []*stagepb.CachedValue, n int) ([][]byte, error) {
 	if err := whole("values", len(all), n); err != nil {
 		return nil, err
@@ -209,7 +209,7 @@ func DecodeCached(all []*stagepb.CachedValue, n int) ([][]byte, error) {
 	return values, nil
 }
 
-// EncodeCall makes a message of a call.
+// EncodeCall converts a call into a message.
 func EncodeCall(c sdk.Call) *stagepb.Call {
 	return &stagepb.Call{
 		Endpoint: Valid(c.Endpoint), Tokens: uint32(min(max(c.Tokens, 0), 1<<31)),
@@ -217,7 +217,7 @@ func EncodeCall(c sdk.Call) *stagepb.Call {
 	}
 }
 
-// DecodeCall returns the call of a message.
+// DecodeCall returns the call in a message.
 func DecodeCall(c *stagepb.Call) sdk.Call {
 	return sdk.Call{
 		Endpoint: c.GetEndpoint(), Tokens: int(c.GetTokens()),
@@ -225,7 +225,7 @@ func DecodeCall(c *stagepb.Call) sdk.Call {
 	}
 }
 
-// EncodeResult makes a message of a result.
+// EncodeResult converts a result into a message.
 func EncodeResult(o sdk.Result) *stagepb.Result {
 	after := (o.RetryAfter + time.Millisecond - 1) / time.Millisecond
 	return &stagepb.Result{
@@ -235,12 +235,11 @@ func EncodeResult(o sdk.Result) *stagepb.Result {
 	}
 }
 
-// DecodeResult returns the result of a message. A status that is unknown says
-// nothing about the service.
+// DecodeResult returns the result in a message. An unknown status says nothing about the service.
 func DecodeResult(d *stagepb.Result) sdk.Result {
 	status := sdk.StatusLeft
 	if s := d.GetStatus(); s >= stagepb.Status_STATUS_OK && s <= stagepb.Status_STATUS_DENIED {
-		status = sdk.Status(s) // they have the same numbers
+		status = sdk.Status(s) // both have the same numbers
 	}
 	return sdk.Result{
 		Status: status, RetryAfter: time.Duration(d.GetRetryAfterMs()) * time.Millisecond,
@@ -249,13 +248,13 @@ func DecodeResult(d *stagepb.Result) sdk.Result {
 	}
 }
 
-// The metadata by which a trace is passed on, both ways: the names of W3C Trace Context.
+// The metadata keys of a trace, in both directions: the names of W3C Trace Context.
 const (
 	traceParent = "traceparent"
 	traceState  = "tracestate"
 )
 
-// outgoing adds the trace of a context to what is sent with a call.
+// outgoing adds the trace of a context to the metadata of a call.
 func outgoing(ctx context.Context) context.Context {
 	t := sdk.TraceOf(ctx)
 	if t.Parent == "" {

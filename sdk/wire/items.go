@@ -9,9 +9,8 @@ import (
 	"github.com/racflow/racflow/sdk/proto/stagepb"
 )
 
-// EncodePassages makes rows of the documents that passages stand in, each once,
-// with its passages as their chunks. All passages of a document must stand
-// together.
+// EncodePassages converts the documents of passages into rows, each document once, with its passages
+// as its chunks. All passages of a document must follow each other.
 func EncodePassages(passages []sdk.Passage) (*stagepb.Rows, error) {
 	var documents []sdk.Document
 	var lists [][]sdk.Chunk
@@ -31,8 +30,7 @@ func EncodePassages(passages []sdk.Passage) (*stagepb.Rows, error) {
 		lists[last] = append(lists[last], p.Chunk)
 	}
 	for i := range documents {
-		// A row of a source need not be UTF-8, and where all of it is the one passage
-		// nobody numbers its bytes.
+		// A source's row need not be UTF-8. If the whole text is one passage, no position in it counts.
 		if d, all := &documents[i], lists[i]; len(all) == 1 && all[0].Start == 0 && all[0].End == len(d.Text) {
 			d.Text = Valid(d.Text)
 			all[0].End = len(d.Text)
@@ -50,8 +48,7 @@ func EncodePassages(passages []sdk.Passage) (*stagepb.Rows, error) {
 	return rows, nil
 }
 
-// DecodePassages returns the passages in rows of documents, those of a document
-// with the same one.
+// DecodePassages returns the passages in rows of documents; the passages of a document share it.
 func DecodePassages(rows *stagepb.Rows) ([]sdk.Passage, error) {
 	documents, err := DecodeDocuments(rows)
 	if err != nil {
@@ -70,7 +67,7 @@ func DecodePassages(rows *stagepb.Rows) ([]sdk.Passage, error) {
 	return passages, nil
 }
 
-// EncodeAdditions makes rows of additions, one per passage.
+// EncodeAdditions converts additions into rows, one per passage.
 func EncodeAdditions(additions []sdk.Addition) *stagepb.Rows {
 	rows := &stagepb.Rows{
 		N:       uint32(len(additions)),
@@ -117,7 +114,7 @@ func DecodeAdditions(rows *stagepb.Rows, n int) ([]sdk.Addition, error) {
 	return additions, nil
 }
 
-// EncodePrompts makes rows of lists of prompts.
+// EncodePrompts converts lists of prompts into rows.
 func EncodePrompts(lists [][]sdk.Prompt) *stagepb.Rows {
 	return &stagepb.Rows{
 		N:       uint32(len(lists)),
@@ -161,7 +158,7 @@ func packPrompts(n int, list func(int) []sdk.Prompt) *stagepb.Prompts {
 				for j, label := range p.Labels {
 					a.Labels[j] = names.number(label)
 				}
-				if p.Passages != nil { // none are some, too: the answer is a text then as well
+				if p.Passages != nil { // an empty list counts: the answer is then a text, too
 					a.Passages = &stagepb.Passages{Ids: ValidAll(p.Passages)}
 				}
 				out.Allowed = append(out.Allowed, a)
@@ -214,7 +211,7 @@ func unpackPrompts(in *stagepb.Prompts, n int) ([][]sdk.Prompt, error) {
 	return ragged(all, in.Offsets), nil
 }
 
-// EncodeSamples makes rows of lists of samples.
+// EncodeSamples converts lists of samples into rows.
 func EncodeSamples(lists [][]sdk.Sample) *stagepb.Rows {
 	return &stagepb.Rows{
 		N:       uint32(len(lists)),
@@ -333,7 +330,7 @@ func unpackSamples(in *stagepb.Samples, n int) ([][]sdk.Sample, error) {
 	return ragged(all, in.Offsets), nil
 }
 
-// EncodeVerdicts makes rows of verdicts.
+// EncodeVerdicts converts verdicts into rows.
 func EncodeVerdicts(verdicts []sdk.Verdict) *stagepb.Rows {
 	out := &stagepb.Verdicts{
 		Answer: make([]string, len(verdicts)), Agreement: make([]float64, len(verdicts)), Reason: make([]string, len(verdicts)),

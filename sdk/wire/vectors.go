@@ -9,8 +9,7 @@ import (
 	"github.com/racflow/racflow/sdk/proto/stagepb"
 )
 
-// EncodeVectors makes rows of vectors of the given dimension. A nil vector
-// travels as zeros.
+// EncodeVectors converts vectors of a dimension into rows. A nil vector becomes zeros.
 func EncodeVectors(vectors [][]float32, dimension int) (*stagepb.Rows, error) {
 	rows := &stagepb.Rows{N: uint32(len(vectors))}
 	err := packVectors(rows, dimension, func(i int) []float32 { return vectors[i] })
@@ -32,7 +31,7 @@ func DecodeVectors(rows *stagepb.Rows, n, dimension int) ([][]float32, error) {
 	return vectors, nil
 }
 
-// widest is the dimension of the first vector that there is.
+// widest returns the dimension of the first vector that is not nil.
 func widest(n int, vector func(int) []float32) int {
 	for i := range n {
 		if v := vector(i); v != nil {
@@ -42,8 +41,8 @@ func widest(n int, vector func(int) []float32) int {
 	return 0
 }
 
-// sparseShare is how many numbers vectors have at least for each that is not 0, to travel as sparse ones, which take
-// at most half of the bytes then.
+// sparseShare is the least ratio of all numbers to non-zero numbers at which vectors are sent as
+// sparse ones. These then take at most half of the bytes.
 const sparseShare = 4
 
 func packVectors(rows *stagepb.Rows, dimension int, vector func(int) []float32) error {
@@ -92,7 +91,7 @@ func packSparse(b []byte, n int, vector func(int) []float32) []byte {
 	return b
 }
 
-// unpackVectors returns a vector per row, or nil where rows has no vectors.
+// unpackVectors returns a vector per row, or nil if rows has no vectors.
 func unpackVectors(rows *stagepb.Rows) ([][]float32, error) {
 	n, dimension, packed := int(rows.GetN()), int(rows.GetDimension()), rows.GetVectors()
 	sparse := len(rows.GetSparseVectors()) > 0
@@ -120,7 +119,7 @@ func unpackVectors(rows *stagepb.Rows) ([][]float32, error) {
 	return vectors, nil
 }
 
-// unpackSparse sets the numbers of vectors, which are all 0.
+// unpackSparse sets the numbers of vectors that are all 0 so far.
 func unpackSparse(b []byte, vectors [][]float32) error {
 	for i, v := range vectors {
 		if len(b) < 4 || uint64(len(b)-4) < 8*uint64(binary.LittleEndian.Uint32(b)) {
@@ -142,7 +141,7 @@ func unpackSparse(b []byte, vectors [][]float32) error {
 	return nil
 }
 
-// Densify gives rows vectors in place of sparse ones, for a receiver of an older version of the protocol.
+// Densify replaces sparse vectors by dense ones, for a receiver of an older version of the protocol.
 func Densify(rows *stagepb.Rows) {
 	if vectors, err := unpackVectors(rows); err == nil && len(rows.GetSparseVectors()) > 0 {
 		rows.SparseVectors, rows.Vectors = nil, make([]byte, 0, 4*len(vectors)*int(rows.Dimension))

@@ -8,21 +8,21 @@ import (
 	"strings"
 )
 
-// Anthropic's Messages API is served below the same address, at /messages, with the same
-// options and faults: one choice, system prompts and errors in a form of their own.
+// The server also offers Anthropic's Messages API below the same address, at /messages, with the same
+// options and faults. A message has one choice, and its own form of system prompts and errors.
 
-// messagesFields are the fields of a request that the API knows; it refuses others.
+// messagesFields are the fields of a request that the API knows; it refuses all others.
 var messagesFields = []string{
 	"model", "max_tokens", "system", "messages", "temperature", "top_p", "top_k", "stop_sequences", "stream", "thinking", "output_config",
 	"tools", "tool_choice", "metadata", "service_tier", "cache_control", "container", "inference_geo",
 }
 
-// messages reports whether a path is that of Anthropic's API.
+// messages reports whether a path belongs to Anthropic's API.
 func messages(path string) bool {
 	return strings.HasSuffix(path, "/messages") || strings.Contains(path, "/messages/")
 }
 
-// readMessages reads the body of a request for a message; an error of it goes into a.invalid.
+// readMessages reads the body of a request for a message; it writes an error into a.invalid.
 func (a *Ask) readMessages() {
 	r := a.sent
 	a.Model, a.N, a.maxTokens, a.stop = r.Get("model").String(), 1, int(r.Get("max_tokens").Int()), texts(r.Get("stop_sequences"))
@@ -76,7 +76,7 @@ func (a *Ask) readMessages() {
 		a.readSchema(format.Get("schema"))
 	case tool.Exists():
 		a.readSchema(tool.Get("input_schema"))
-		if forced { // else it is free to answer in a text
+		if forced { // otherwise the model may answer with a text
 			a.tool = tool.Get("name").String()
 		}
 	}
@@ -84,20 +84,20 @@ func (a *Ask) readMessages() {
 
 func blank(text string) bool { return strings.TrimSpace(text) == "" }
 
-// overloaded is a status of Anthropic's that stands in no list.
+// overloaded is a status of Anthropic's that package http does not list.
 const overloaded = 529
 
-// errorKinds are the words for statuses that are no invalid_request_error.
+// errorKinds are the error types of all statuses that are no invalid_request_error.
 var errorKinds = map[int]string{
 	http.StatusUnauthorized: "authentication_error", http.StatusPaymentRequired: "billing_error", http.StatusForbidden: "permission_error",
 	http.StatusNotFound: "not_found_error", http.StatusRequestEntityTooLarge: "request_too_large", http.StatusTooManyRequests: "rate_limit_error",
 	http.StatusInternalServerError: "api_error", overloaded: "overloaded_error",
 }
 
-// stopReasons are the words for why an answer ended.
+// stopReasons are Anthropic's words for the reasons why an answer ended.
 var stopReasons = map[string]string{"stop": "end_turn", "length": "max_tokens", "tool_calls": "tool_use", "content_filter": "refusal"}
 
-// messageOf is a completion as Anthropic's message.
+// messageOf returns a completion in the form of Anthropic's message.
 func messageOf(a Ask, c completion) object {
 	of, content := c.choices[0], []object{}
 	if of.thoughts != "" || a.thinking {
@@ -122,8 +122,8 @@ func messageOf(a Ask, c completion) object {
 	return m
 }
 
-// messageUsage counts the tokens apart that were read from the cache or written to it:
-// those up to the last mark.
+// messageUsage counts tokens that were read from the cache or written to it separately: the tokens up
+// to the last mark.
 func messageUsage(a Ask, u usage) object {
 	prefix, marked := 0, 0
 	for _, m := range a.Messages {

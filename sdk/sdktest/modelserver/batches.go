@@ -18,17 +18,16 @@ import (
 	"github.com/tidwall/gjson"
 )
 
-// Batches say how a server does with batches of requests: it takes OpenAI's files, and Anthropic's lists. How
-// far a batch is depends on how often that was asked, never on the time, and its requests are
-// answered as they would be alone, faults included, at the moment when it ends.
+// Batches says how a server treats batches of requests: OpenAI's files, and Anthropic's lists. The
+// progress of a batch depends on the number of polls, never on the time. When a batch ends, its
+// requests are answered as they would be alone, faults included.
 type Batches struct {
-	Polls     int           // how often a batch is asked for and not done yet
-	PollAfter time.Duration // that a client is to wait, in retry-after-ms; 0: one millisecond
-	// Expires names requests that a batch has no time for: by its number and the request's, from 0.
+	Polls     int           // polls before a batch is done
+	PollAfter time.Duration // that a client shall wait, in retry-after-ms; 0: one millisecond
+	// Expires reports whether a batch has no time for a request, by the numbers of both, from 0.
 	Expires func(batch, request int) bool
-	Fails   string // why every batch is refused after it was made; empty: none is
-	// On is called before each reply, and in the middle of a file that is sent. nil: nobody
-	// wants to know.
+	Fails   string // why every batch is refused after it was made; empty: no batch is
+	// On is called before each reply, and in the middle of sending a file. nil: no call.
 	On func(BatchStep)
 }
 
@@ -37,7 +36,7 @@ type BatchStep string
 
 // The steps.
 const (
-	BatchUploading BatchStep = "uploading" // a file has come and is not kept yet
+	BatchUploading BatchStep = "uploading" // a file has come and is not stored yet
 	BatchUploaded  BatchStep = "uploaded"
 	BatchCreated   BatchStep = "created"
 	BatchPolled    BatchStep = "polled"
@@ -58,7 +57,7 @@ type jobs struct {
 	batches []*job
 }
 
-// keep keeps a file and returns its name. The caller holds mu.
+// keep stores a file and returns its name. The caller holds mu.
 func (j *jobs) keep(content []byte) string {
 	if j.files == nil {
 		j.files = map[string][]byte{}
@@ -73,22 +72,22 @@ type job struct {
 	number   int
 	id       string
 	path     string
-	header   http.Header // with the key, as its maker has shown it
+	header   http.Header // of the request that made it, with the key
 	requests []batchRequest
 	polls    int
 	made     time.Time
 	ended    bool
-	replies  []batchReply // none where the batch was refused
-	state    object       // in OpenAI's form, what does not follow from the above
+	replies  []batchReply // none if the batch was refused
+	state    object       // in OpenAI's form, what the other fields do not tell
 }
 
-// batchRequest is one of a batch.
+// batchRequest is a request of a batch.
 type batchRequest struct {
 	id   string
 	body string
 }
 
-// batchReply is that to the request of the same number. A status of 0 is no reply.
+// batchReply is the reply to the request of the same number. A status of 0 means no reply.
 type batchReply struct {
 	status int
 	body   json.RawMessage
@@ -96,7 +95,8 @@ type batchReply struct {
 
 func (r batchReply) good() bool { return r.status > 0 && r.status < 300 }
 
-// routes are the addresses for batches. What they return is sent as JSON, where they have not sent it themselves.
+// routes returns the addresses for batches. Results are sent as JSON, unless a handler has already
+// sent its own.
 func (s *Server) routes() *http.ServeMux {
 	mux := http.NewServeMux()
 	mux.HandleFunc("/", s.serve)
@@ -161,7 +161,7 @@ func (s *Server) upload(_ http.ResponseWriter, r *http.Request) (any, error) {
 	return object{"id": s.jobs.keep(content), "object": "file", "bytes": len(content), "purpose": "batch"}, nil
 }
 
-// create makes a batch of the lines of a file.
+// create makes a batch from the lines of a file.
 func (s *Server) create(_ http.ResponseWriter, r *http.Request) (any, error) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
@@ -186,7 +186,7 @@ func (s *Server) create(_ http.ResponseWriter, r *http.Request) (any, error) {
 	return s.begin(r, "batch_", endpoint, all, object{"input_file_id": input, "metadata": asked.Get("metadata").Value(), "status": "validating"})
 }
 
-// createMessages makes a batch of the requests in the body.
+// createMessages makes a batch from the requests in the body.
 func (s *Server) createMessages(_ http.ResponseWriter, r *http.Request) (any, error) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
@@ -222,7 +222,8 @@ func (s *Server) begin(r *http.Request, prefix, path string, all []batchRequest,
 	return s.view(r, j), nil
 }
 
-// view is a batch in the form of the address that was asked. The caller holds the lock of the jobs.
+// view returns a batch in the form of the address that was asked. The caller holds the lock of the
+// jobs.
 func (s *Server) view(r *http.Request, j *job) object {
 	done, bad, total := 0, 0, len(j.requests)
 	for _, reply := range j.replies {
@@ -247,7 +248,7 @@ func (s *Server) view(r *http.Request, j *job) object {
 	}
 	counts := map[string]int{"processing": total, "succeeded": 0, "errored": 0, "canceled": 0, "expired": 0}
 	status := "in_progress"
-	if j.ended { // none of its results is known before
+	if j.ended { // before the end, no result is known
 		status, counts["processing"], counts["canceled"] = "ended", 0, total-len(j.replies)
 		for _, reply := range j.replies {
 			counts[messageResult(reply)["type"].(string)]++
@@ -281,12 +282,12 @@ func (s *Server) list(_ http.ResponseWriter, r *http.Request) (any, error) {
 	return object{"object": "list", "data": page, "has_more": more}, nil
 }
 
-// find returns the place of a batch; -1: there is none.
+// find returns the index of a batch; -1: there is none.
 func (j *jobs) find(id string) int {
 	return slices.IndexFunc(j.batches, func(j *job) bool { return j.id == id })
 }
 
-// poll says how far a batch is, and works on it when it is to end.
+// poll returns the progress of a batch, and answers its requests on the last poll.
 func (s *Server) poll(_ http.ResponseWriter, r *http.Request) (any, error) {
 	s.jobs.mu.Lock()
 	defer s.jobs.mu.Unlock()
@@ -310,7 +311,8 @@ func (s *Server) poll(_ http.ResponseWriter, r *http.Request) (any, error) {
 	return s.view(r, j), nil
 }
 
-// finish answers the requests of a batch, and makes files of the replies. The caller holds the lock of the jobs.
+// finish answers the requests of a batch, and makes files from the replies. The caller holds the lock
+// of the jobs.
 func (s *Server) finish(j *job) {
 	j.ended = true
 	j.state["status"], j.state["completed_at"] = "completed", time.Now().Unix()
@@ -360,7 +362,7 @@ func (s *Server) answer(j *job, asked batchRequest) (reply batchReply) {
 	return batchReply{w.Code, w.Body.Bytes()}
 }
 
-// messageResult is a reply in Anthropic's form.
+// messageResult returns a reply in Anthropic's form.
 func messageResult(reply batchReply) object {
 	switch {
 	case reply.status == 0:
@@ -415,7 +417,7 @@ func (s *Server) send(w http.ResponseWriter, content []byte) {
 	s.step(BatchSent)
 }
 
-// Batches is how many batches were made so far.
+// Batches returns the number of batches so far.
 func (s *Server) Batches() int {
 	s.jobs.mu.Lock()
 	defer s.jobs.mu.Unlock()

@@ -16,22 +16,22 @@ import (
 	"time"
 )
 
-// Behaviour is something that a service of language models does, by name.
+// Behaviour is a named way in which a service of language models behaves.
 type Behaviour struct {
 	Name    string
 	Server  string // what it does
-	Racflow string // what racflow does about that
+	Racflow string // what racflow does in response
 	Exit    int    // exit code of `racflow run`, where another voter answers, too
-	Says    string // what the user sees of it, literally, in the report or in the results; empty: nothing but the answers
-	Lost    bool   // answers of the model do not count
+	Says    string // what the user literally sees in the report or in the results; empty: only the answers
+	Lost    bool   // the model's answers do not count
 	Try     Try    // what a pipeline has to ask for
 	set     func(*Options)
 }
 
-// Try is what a pipeline asks for, for a behaviour to show.
+// Try is a pipeline's request in which a behaviour shows.
 type Try uint8
 
-// What it asks for.
+// The requests.
 const (
 	AsLabel         Try = iota // a label as plain text
 	AsObject                   // a JSON object with a label
@@ -40,7 +40,7 @@ const (
 	AsBatch                    // a label, with batch = true
 	AsMany                     // a label, five times
 	AsSystemOne                // a label, of a decision model
-	AsWideSystemOne            // the same, among more labels
+	AsWideSystemOne            // the same, with more labels
 	AsDecisions                // a label, of a decision model in OpenAI's form
 )
 
@@ -62,11 +62,11 @@ func Find(name string) (Behaviour, error) {
 	return Behaviour{}, fmt.Errorf("there is no behaviour %q; there are %s", name, strings.Join(names, ", "))
 }
 
-// Named are Options with the behaviours of these names.
+// Named returns Options with the behaviours of the given names.
 func Named(names ...string) Options { return Options{}.With(names...) }
 
-// With adds the behaviours of these names; where two of them set the same, the later one
-// has its way. It panics at a name that Find does not know.
+// With adds the behaviours of the given names; if two of them set the same option, the later one
+// wins. It panics if Find does not know a name.
 func (o Options) With(names ...string) Options {
 	o.Unsupported, o.Forms, o.Faults = slices.Clone(o.Unsupported), slices.Clone(o.Forms), slices.Clone(o.Faults)
 	for _, name := range names {
@@ -84,12 +84,12 @@ func field(names ...string) func(*Options) {
 	return func(o *Options) { o.Unsupported = append(o.Unsupported, names...) }
 }
 
-// form writes answers in a form of its own.
+// form changes how answers are written.
 func form(f Form) func(*Options) {
 	return func(o *Options) { o.Forms = append(o.Forms, f) }
 }
 
-// plain does that with answers that are no JSON objects.
+// plain is form for answers that are no JSON objects.
 func plain(f func(string) string) func(*Options) {
 	return form(func(answer string, object bool) string {
 		if object {
@@ -103,7 +103,7 @@ func fault(f Fault) func(*Options) {
 	return func(o *Options) { o.Faults = append(o.Faults, f) }
 }
 
-// failing is what goes wrong and passes.
+// failing holds the failures that pass.
 var failing = []Behaviour{
 	busy("busy", "without a time to wait", "waits a second, and asks again", Unsaid, 0),
 	busy("busy-in-milliseconds", "and says in retry-after-ms how long to wait", obeys, Milliseconds, 10*time.Millisecond),
@@ -117,7 +117,7 @@ var failing = []Behaviour{
 		Name: "loads-at-first", Server: "answers 503 to its first five requests, while it loads the model",
 		Racflow: "waits up to 15 seconds for a server that listens and has not answered yet", Says: "(5 failed)",
 		set: func(o *Options) {
-			o.Probes = true // it has no answer for these either
+			o.Probes = true // the server cannot answer probes, either
 			fault(Fault{Kind: Status, Status: http.StatusServiceUnavailable, Message: "Loading model", First: 5})(o)
 		},
 	},
@@ -167,7 +167,7 @@ const (
 	failed = "(1 failed)"
 )
 
-// busy is a 429 on the first requests.
+// busy answers 429 to the first requests.
 func busy(name, server, racflow string, form WaitForm, wait time.Duration) Behaviour {
 	return Behaviour{
 		Name: name, Server: "answers 429 to its first three requests, " + server, Racflow: racflow, Says: "(3 failed)",
@@ -180,18 +180,18 @@ type Kind uint8
 
 // The kinds of faults.
 const (
-	Status   Kind = iota + 1 // the status of Fault.Status, with Fault.Wait
+	Status   Kind = iota + 1 // the status Fault.Status, with Fault.Wait
 	HalfBody                 // the connection ends in the middle of the reply
-	Broken                   // the reply is cut, but whole for HTTP: invalid JSON
+	Broken                   // the reply is complete for HTTP, but cut: invalid JSON
 	Page                     // a web page with status 200
 	Drop                     // the connection ends without a reply
-	Reset                    // the connection is reset, as by a host on which nobody listens any more
+	Reset                    // the connection is reset, as by a host on which nobody listens
 	Hang                     // nothing until the client leaves
-	Fewer                    // one choice or embedding less than asked for
-	More                     // one choice or embedding more than asked for
+	Fewer                    // one choice or embedding fewer than requested
+	More                     // one choice or embedding more than requested
 	Refusal                  // the model refuses
 	Length                   // every text is cut in the middle
-	Filter                   // a content filter takes every text
+	Filter                   // a content filter removes every text
 	BrokeOff                 // every text is cut in the middle, and finish_reason is error
 	NaN                      // an embedding holds a null
 	Error200                 // an error with status 200, as gateways send it
@@ -209,19 +209,18 @@ const (
 	Date                  // retry-after: Wed, 01 May 2024 12:00:30 GMT
 )
 
-// Fault is injected into some requests: those that one of Share, Calls, First and If
-// names.
+// Fault is injected into some requests; one of Share, Calls, First and If selects them.
 type Fault struct {
 	Kind  Kind
-	Share float64        // of all requests; drawn by Options.Seed and the request's number
+	Share float64        // share of all requests; drawn by Options.Seed and the request's number
 	Calls []int          // numbers of requests, from 0
-	First int            // that many requests, from the beginning
-	If    func(Ask) bool // requests for which it is true
+	First int            // the first requests, by their number
+	If    func(Ask) bool // every request for which If returns true
 
-	Status  int           // of Kind Status
-	Message string        // of its error; empty: one that names the status
-	Code    string        // of its error
-	Wait    time.Duration // that it asks for
+	Status  int           // if Kind is Status
+	Message string        // of the error; empty: a message that names the status
+	Code    string        // of the error
+	Wait    time.Duration // the time that the error asks to wait
 	Form    WaitForm      // of Wait
 }
 
@@ -236,7 +235,7 @@ func (s *Server) fault(a Ask) Fault {
 	return Fault{}
 }
 
-// ends reports whether the fault takes the place of a reply, and sends it.
+// ends reports whether the fault replaces the reply. If so, ends sends it.
 func (f Fault) ends(w http.ResponseWriter, r *http.Request) bool {
 	switch f.Kind {
 	case Drop:
@@ -244,7 +243,7 @@ func (f Fault) ends(w http.ResponseWriter, r *http.Request) bool {
 	case Reset:
 		if c, _, err := http.NewResponseController(w).Hijack(); err == nil {
 			if tcp, ok := c.(*net.TCPConn); ok {
-				_ = tcp.SetLinger(0) // it ends by a reset
+				_ = tcp.SetLinger(0) // closing resets the connection
 			}
 			_ = c.Close()
 		}
@@ -279,7 +278,7 @@ func (f Fault) refuse(w http.ResponseWriter, r *http.Request) {
 	refuse(w, r, f.Status, &refusal{message: message, code: f.Code})
 }
 
-// send writes a reply, or as much of it as the fault leaves.
+// send writes a reply, or the part that the fault leaves.
 func (f Fault) send(w http.ResponseWriter, reply []byte) {
 	switch f.Kind {
 	case HalfBody:
@@ -318,13 +317,13 @@ func refuse(w http.ResponseWriter, r *http.Request, status int, err error) {
 	_, _ = w.Write(text)
 }
 
-// The words of prompts that some behaviours look for.
+// Words in prompts that trigger behaviours.
 const (
 	Harmful = "harmful" // filters-prompts
 	Endless = "endless" // limits-prompts
 )
 
-// refusing is what does not pass.
+// refusing holds the failures that do not pass.
 var refusing = []Behaviour{
 	{
 		Name: "filters-prompts", Server: `answers 400 of its content filter to a prompt with the word "` + Harmful + `"`,

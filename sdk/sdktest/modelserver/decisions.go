@@ -11,31 +11,31 @@ import (
 	"github.com/tidwall/gjson"
 )
 
-// This file is a server of decision models: POST /systemone and /decisions, and any other address that questions are sent
-// to. Options.Answer names the option that is right, or a label below it, such as
-// a/b below a, and it gets nine tenths; without it that is the first one.
+// This file is a server of decision models. It answers POST /systemone and /decisions, and every
+// other address that gets questions. Options.Answer names the right option, or a label below it, such
+// as a/b below a; without Answer, the first option is right. The right option gets nine tenths.
 
-// Decides is how a server of decision models differs from TypeSafe's and OpenAI's own.
+// Decides says how a server of decision models differs from TypeSafe's and OpenAI's own.
 type Decides struct {
-	Decimals   int      // of probabilities; 0: all of them
-	MaxOptions int      // of a choice; more are refused; 0: 255
-	Envelope   bool     // the reply is the result of an object, as Cloudflare has it
-	Truncates  bool     // it has cut the state, and says so in usage
-	Refuses    bool     // it refuses every second question, by its type
-	Names      []string // by which replies name the model, one after the other; nil: as the request does
-	Unable     bool     // the model is none that decides: status 501
+	Decimals   int      // of probabilities; 0: all decimals
+	MaxOptions int      // of a choice; a choice with more is refused; 0: 255
+	Envelope   bool     // the reply is in the property result of an object, as at Cloudflare
+	Truncates  bool     // the state was cut, and usage says so
+	Refuses    bool     // every second question is refused, by its type
+	Names      []string // the model's names in replies, in turn; nil: the name in the request
+	Unable     bool     // the model cannot decide: status 501
 }
 
-// Question is one of those that a decision model is asked.
+// Question is a question to a decision model.
 type Question struct {
 	Type    string
 	Text    string   // its instructions, as sent
 	Options []string // of a choice, in order
 
-	id string // by which the answer is named
+	id string // names the answer
 }
 
-// deciding is what servers of decision models do.
+// deciding holds the behaviours of servers of decision models.
 var deciding = []Behaviour{
 	{Name: "decides", Server: "returns probabilities, by POST /systemone", Racflow: votes, Try: AsSystemOne, set: func(*Options) {}},
 	{Name: "decides-as-openai", Server: "returns probabilities, by POST /decisions", Racflow: votes, Try: AsDecisions, set: func(*Options) {}},
@@ -71,10 +71,10 @@ var deciding = []Behaviour{
 
 const votes = "votes by the distribution, over two orders of the options"
 
-// systemOne reports whether an address is that of TypeSafe's form.
+// systemOne reports whether an address has TypeSafe's form.
 func systemOne(path string) bool { return strings.HasSuffix(path, "/systemone") }
 
-// readQuestions reads what a decision model is asked; the prompt is the text of its state.
+// readQuestions reads the questions to a decision model; the prompt is the text of its state.
 func (a *Ask) readQuestions() {
 	state := a.sent.Get("state")
 	if !state.Exists() {
@@ -138,7 +138,7 @@ func (s *Server) decide(a Ask) (any, error) {
 	return reply, nil
 }
 
-// probable is the answer to a question, in the form of its address.
+// probable returns the answer to a question, in the form of the request's address.
 func (s *Server) probable(a Ask, q Question) object {
 	right := ""
 	if s.options.Answer != nil {
@@ -173,7 +173,7 @@ func (s *Server) probable(a Ask, q Question) object {
 	return answer
 }
 
-// round is a probability as the server writes it.
+// round returns a probability as the server writes it.
 func (s *Server) round(p float64) float64 {
 	if s.options.Decides.Decimals == 0 {
 		return p
@@ -182,7 +182,7 @@ func (s *Server) round(p float64) float64 {
 	return math.Round(p*scale) / scale
 }
 
-// decided is the reply to questions, as it is sent.
+// decided returns the encoded reply to questions.
 func (s *Server) decided(a Ask) ([]byte, error) {
 	reply, err := s.decide(a)
 	if err != nil {

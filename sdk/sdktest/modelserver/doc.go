@@ -1,28 +1,28 @@
-// Package modelserver is an OpenAI-compatible server for tests: chat and text
-// completions and embeddings on loopback. It answers by a function of the test, with the
-// latency and the faults that the test injects, and records its requests.
+// Package modelserver is an OpenAI-compatible server for tests: chat and text completions and
+// embeddings on loopback. A function of the test answers, and the test injects latency and faults.
+// The server records its requests.
 //
-// What services of language models do differently has names (Behaviours), so that a
-// test of a stage can be run against each of them:
+// Each way in which services of language models differ has a name (Behaviours), so that a test of a
+// stage can run against each of them:
 //
 //	server := Serve(t, Named("refuses-temperature", "thinks-in-tags"))
 //
-// README.md lists them, with what racflow does about each. Authors of plugins in other
+// README.md lists the behaviours, with racflow's response to each. Authors of plugins in other
 // languages start the server with examples/modelserver.
 //
-// Whatever its behaviours, it refuses what OpenAI's own service refuses: JSON schemas that
-// are not strict or too large, empty inputs. It counts a token for every four characters,
-// and reports the tokens of a common beginning with an earlier prompt as cached. No
-// behaviour depends on a model's name.
+// Whatever its behaviours, the server refuses what OpenAI's own service refuses: JSON schemas that
+// are not strict or too large, empty inputs. It counts a token for every four characters. If a prompt
+// begins like an earlier one, the tokens of the common beginning are reported as cached. No behaviour
+// depends on a model's name.
 //
-// It speaks Anthropic's Messages API as well, at /messages, and its batches, with the same
-// options, but streams no messages, and refuses what that refuses: fields of OpenAI's, stop texts of white space
-// alone, thinking beside a temperature or a tool that has to be called.
+// The server also offers Anthropic's Messages API, at /messages, and its batches, with the same
+// options. It streams no messages. It refuses what Anthropic refuses: OpenAI's fields, stop texts of
+// white space alone, thinking together with a temperature or a forced tool.
 //
-// It decides, too, at /systemone and /decisions: it answers questions by probabilities.
+// The server also answers questions with probabilities, at /systemone and /decisions.
 //
-// Probes, the requests by which racflow finds out what a model takes, are answered but
-// not counted, unless a test asks for it.
+// racflow sends probes to find out what a model accepts. The server answers probes without counting
+// them, unless a test asks for it.
 //
-// Its answers do not depend on temperature or seed.
+// Answers do not depend on temperature or seed.
 package modelserver

@@ -15,7 +15,7 @@ import (
 	"unicode"
 )
 
-// answering is how models write their answers.
+// answering holds the ways in which models write their answers.
 var answering = []Behaviour{
 	{
 		Name: "answers-in-bold", Server: "writes `**label**`",
@@ -122,7 +122,7 @@ func titled(answer string) string {
 	return strings.Join(words, " ")
 }
 
-// embed returns the reply of the endpoint for embeddings.
+// embed returns the reply of the embeddings endpoint.
 func (s *Server) embed(a Ask, fault Fault) (object, error) {
 	limit := s.options.MaxInputs
 	if limit == 0 {
@@ -186,33 +186,33 @@ func (s *Server) vector(text string, dimensions int) []float32 {
 // object is a JSON object.
 type object = map[string]any
 
-// completion is the reply of the two endpoints for texts, before it is written whole or as
-// a stream.
+// completion is the reply of the two text endpoints, before it is written as one object or as a
+// stream.
 type completion struct {
 	model   string
 	chat    bool
 	choices []choice
-	usage   *usage // nil: nothing is said of it
+	usage   *usage // nil: the reply does not mention it
 }
 
 // choice is one answer.
 type choice struct {
 	text     string
-	thoughts string // beside the text
+	thoughts string // separate from the text
 	refusal  string
-	call     string // arguments of a tool call, in place of the text
-	tool     string // that is called
+	call     string // arguments of a tool call, instead of the text
+	tool     string // the called tool
 	finish   string
 	logprobs object
 }
 
-// complete returns the reply of the two endpoints for texts.
+// complete returns the reply of the two text endpoints.
 func (s *Server) complete(a Ask, fault Fault) (completion, error) {
 	n := a.N
 	switch {
 	case s.options.IgnoreN:
 		n = 1
-	case s.options.MaxN > 0 && n > s.options.MaxN: // as llama.cpp says it
+	case s.options.MaxN > 0 && n > s.options.MaxN: // in llama.cpp's words
 		return completion{}, &refusal{message: "n_cmpl cannot be greater than the number of slots, please increase -np"}
 	case n < 1 || n > 128:
 		return completion{}, fmt.Errorf("n: %d is not allowed", n)
@@ -233,7 +233,7 @@ func (s *Server) complete(a Ask, fault Fault) (completion, error) {
 		c.choices = append(c.choices, choice)
 	}
 	if fault.Kind == HalfBody || fault.Kind == Broken {
-		n = 0 // they do not arrive
+		n = 0 // the choices do not arrive
 	}
 	in, cached := s.charge(a, n, out)
 	switch s.options.Usage {
@@ -245,12 +245,12 @@ func (s *Server) complete(a Ask, fault Fault) (completion, error) {
 	return c, nil
 }
 
-// usage is what a reply says of its tokens; thought are those of out that nobody sees, or
-// that stand apart.
+// usage holds the tokens that a reply reports; thought counts those tokens of out that are hidden or
+// stand apart.
 type usage struct{ in, cached, out, thought int }
 
 func (u usage) object() object {
-	// The sum of an absurd usage is as absurd, and would overflow.
+	// An absurd usage has an absurd sum, which would overflow.
 	counted := object{
 		"prompt_tokens": u.in, "completion_tokens": u.out, "total_tokens": max(u.out, u.in+u.out), "prompt_tokens_details": object{"cached_tokens": u.cached},
 	}
@@ -260,7 +260,7 @@ func (u usage) object() object {
 	return counted
 }
 
-// choice is one answer, with the model's thoughts where they stand apart from it.
+// choice returns one answer, and the model's thoughts if they stand apart.
 func (s *Server) choice(a Ask, number int, fault Fault) (c choice, thoughts string) {
 	text := s.text(a, number)
 	inside, thoughts := s.think(a, number)
@@ -304,7 +304,7 @@ func (s *Server) choice(a Ask, number int, fault Fault) (c choice, thoughts stri
 	return c, thoughts
 }
 
-// text is what the model says at last.
+// text returns the model's final text.
 func (s *Server) text(a Ask, choice int) string {
 	text := "answer"
 	if len(a.Labels) > 0 {
@@ -315,7 +315,7 @@ func (s *Server) text(a Ask, choice int) string {
 	}
 	object := len(a.Fields) > 0 && !s.options.IgnoreFormat
 	if object && !strings.HasPrefix(text, "{") {
-		var parts []string // in the order of the schema
+		var parts []string // ordered as in the schema
 		for _, field := range a.Fields {
 			value := quote("because")
 			switch field {
@@ -335,11 +335,11 @@ func (s *Server) text(a Ask, choice int) string {
 }
 
 func quote(text string) string {
-	quoted, _ := json.Marshal(text) // a string always can be
+	quoted, _ := json.Marshal(text) // a string always encodes
 	return string(quoted)
 }
 
-// perToken is the length of a token in bytes.
+// perToken returns the length of a token in bytes.
 func (s *Server) perToken() int {
 	if s.options.Bytes {
 		return 1
@@ -354,7 +354,7 @@ func (s *Server) tokens(text string) int {
 	return (len(text) + s.perToken() - 1) / s.perToken()
 }
 
-// cut is as much of a text as has so many tokens.
+// cut returns the beginning of a text that has the given number of tokens.
 func (s *Server) cut(text string, tokens int) string {
 	if s.options.Count == nil {
 		return text[:min(len(text), max(tokens, 0)*s.perToken())]
@@ -382,7 +382,7 @@ func logprobs(text string, chat bool) object {
 	return object{"tokens": pieces, "token_logprobs": values}
 }
 
-// whole is a completion as one JSON object.
+// whole returns a completion as one JSON object.
 func (s *Server) whole(c completion) object {
 	choices := []object{}
 	for i, of := range c.choices {
@@ -404,7 +404,7 @@ func (s *Server) whole(c completion) object {
 	return reply
 }
 
-// message is a choice as a message of a chat.
+// message returns a choice as a message of a chat.
 func (s *Server) message(c choice) object {
 	m := object{"role": "assistant", "content": c.text}
 	switch {
@@ -425,8 +425,8 @@ func call(c choice) object {
 	return object{"id": "call_1", "type": "function", "function": object{"name": c.tool, "arguments": c.call}}
 }
 
-// stream is a completion as server-sent events: the choices in turns, in pieces of some
-// characters, then the usage where the request asks for it.
+// stream returns a completion as server-sent events: the choices in turn, in pieces of some
+// characters, and then the usage if the request asks for it.
 func (s *Server) stream(c completion, usage bool) []byte {
 	var b strings.Builder
 	send := func(chunk object) {
@@ -483,7 +483,7 @@ func (s *Server) stream(c completion, usage bool) []byte {
 	return []byte(b.String())
 }
 
-// pieces are those of a text, of seven bytes: characters of several bytes stay whole.
+// pieces yields a text in pieces of seven characters; characters of several bytes stay whole.
 func pieces(text string) func(func(string) bool) {
 	return func(yield func(string) bool) {
 		for runes := range slices.Chunk([]rune(text), 7) {

@@ -15,46 +15,46 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// Ask is one request as it came.
+// Ask is one request to the server.
 type Ask struct {
-	Number int // of the request, from 0; probes that are apart have their own
+	Number int // from 0; separate probes have numbers of their own
 	At     time.Time
 	Path   string
 	Header http.Header
 	Body   []byte
-	Batch  string // that it is a line of; empty: it came alone
+	Batch  string // the batch that it is part of; empty: it came alone
 
 	Model    string
 	Prompt   string    // of /completions
-	Messages []Message // of /chat/completions, and of /messages with the system prompt first
-	N        int       // 1 where it is not given
-	Fields   []string  // of the JSON object that the answer has to be, in order; nil: plain text
-	Labels   []string  // that it allows by a schema's enum or structured_outputs.choice
+	Messages []Message // of /chat/completions, and of /messages, with the system prompt first
+	N        int       // 1 if it is not given
+	Fields   []string  // of the JSON object that the request asks for, in order; nil: plain text
+	Labels   []string  // allowed by a schema's enum or structured_outputs.choice
 	Inputs   []string  // of /embeddings
 
 	Questions []Question // to a decision model, in order; the prompt is the text of the state
 
-	apart       bool // a probe that is not counted
+	apart       bool // a probe that does not count
 	dimensions  int
 	base64      bool
 	maxTokens   int
 	logprobs    bool
 	stop        []string
 	effort      string
-	thinking    bool // the request wants it, in Anthropic's form
+	thinking    bool // requested, in Anthropic's form
 	stream      bool
 	streamUsage bool
 	format      string       // type of response_format
-	tool        string       // that the model is to call
+	tool        string       // that the model has to call
 	schemaText  string       // as sent
 	sent        gjson.Result // the body
 	invalid     string
 }
 
-// Message is one of a chat.
+// Message is a message of a chat.
 type Message struct {
 	Role    string
-	Content string // with all its parts
+	Content string // all parts joined
 	Marked  bool   // its last part has cache_control
 }
 
@@ -76,7 +76,7 @@ func (a *Ask) readMessage(role string, content gjson.Result) Message {
 	return m
 }
 
-// Text is the prompt, or the chat's last message.
+// Text returns the prompt, or the chat's last message.
 func (a Ask) Text() string {
 	if len(a.Messages) > 0 {
 		return a.Messages[len(a.Messages)-1].Content
@@ -84,8 +84,8 @@ func (a Ask) Text() string {
 	return a.Prompt
 }
 
-// Whole is the prompt, or all messages of the chat in one text. It identifies the
-// question, and its tokens are counted.
+// Whole returns the prompt, or all messages of the chat in one text. It identifies the question, and
+// the server counts its tokens.
 func (a Ask) Whole() string {
 	if len(a.Messages) == 0 {
 		return a.Prompt
@@ -97,7 +97,7 @@ func (a Ask) Whole() string {
 	return b.String()
 }
 
-// asking is what services take and what they do not.
+// asking holds the behaviours about what services accept and what not.
 var asking = []Behaviour{
 	{
 		Name: "refuses-temperature", Server: "takes no temperature",
@@ -202,7 +202,7 @@ const (
 	thinks = "has room for thoughts beside the answer, and reads the answer alone"
 )
 
-// embedding is what services for embeddings do.
+// embedding holds the behaviours of embedding services.
 var embedding = []Behaviour{
 	{
 		Name: "embeds-numbers", Server: "sends embeddings as numbers where base64 is asked for",
@@ -231,7 +231,7 @@ var embedding = []Behaviour{
 	},
 }
 
-// probing begins the User-Agent of requests that only find out what a model takes.
+// probing begins the User-Agent of requests that only find out what a model accepts.
 const probing = "racflow (probe)"
 
 // arrive records a request.
@@ -275,12 +275,11 @@ func (s *Server) leave(a Ask) {
 	s.inFlight--
 }
 
-// block is the size of the pieces of a prompt that are cached, in characters:
-// 16 tokens.
+// block is the size of the cached pieces of a prompt, in characters: 16 tokens.
 const block = 64
 
-// charge counts the choices that a question gets, the tokens of its answers, and those of its prompt:
-// all, and those that were cached.
+// charge counts the choices of a question, the tokens of its answers, and the tokens of its prompt.
+// It returns the prompt's tokens: all, and the cached ones.
 func (s *Server) charge(a Ask, choices, out int) (in, cached int) {
 	whole := a.Whole()
 	in = s.prompt(a) + s.tokens(a.schemaText) // as for services that show it to the model
@@ -315,39 +314,39 @@ func (s *Server) prompt(a Ask) int {
 	return sum
 }
 
-// locked is what of reads while no request is counted.
+// locked returns the result of a function that runs while no request is counted.
 func locked[T any](s *Server, of func() T) T {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return of()
 }
 
-// Asks returns the requests so far, in the order in which they came, without probes
-// unless Options.Probes is set.
+// Asks returns the requests so far, in the order of arrival. Probes are included only if
+// Options.Probes is set.
 func (s *Server) Asks() []Ask { return locked(s, func() []Ask { return slices.Clone(s.asks) }) }
 
-// Probes returns the requests so far that only find out what a model takes: those whose
+// Probes returns the probes so far: requests that only find out what a model accepts. Their
 // User-Agent begins with "racflow (probe)".
 func (s *Server) Probes() []Ask { return locked(s, func() []Ask { return slices.Clone(s.probes) }) }
 
-// Calls is the number of Asks.
+// Calls returns the number of Asks.
 func (s *Server) Calls() int { return len(s.Asks()) }
 
-// MostAtOnce is the largest number of requests that were under way together.
+// MostAtOnce returns the largest number of requests that were in progress together.
 func (s *Server) MostAtOnce() int { return locked(s, func() int { return s.most }) }
 
-// Given is the number of choices that each question got, by its Whole, without those of
-// replies that a fault truncated.
+// Given returns the number of choices that each question got, by its Whole. Choices in a reply that a
+// fault truncated do not count.
 func (s *Server) Given() map[string]int {
 	return locked(s, func() map[string]int { return maps.Clone(s.given) })
 }
 
-// Used is the tokens of all requests that were answered, whatever the replies said of them, without
-// those of probes unless Options.Probes is set.
+// Used returns the tokens of all answered requests, whatever the replies reported. Probes count only
+// if Options.Probes is set.
 func (s *Server) Used() sdk.Usage { return locked(s, func() sdk.Usage { return s.used }) }
 
-// Doubled is how many choices were given beyond n for each question: those that were
-// answered, and paid for, more than once.
+// Doubled returns the number of choices beyond n per question: choices that were answered, and paid
+// for, more than once.
 func (s *Server) Doubled(n int) int {
 	doubled := 0
 	for _, given := range s.Given() {
@@ -356,7 +355,7 @@ func (s *Server) Doubled(n int) int {
 	return doubled
 }
 
-// read reads the body of a request to any of the endpoints but Anthropic's.
+// read reads the body of a request to any endpoint but Anthropic's.
 func (a *Ask) read() {
 	r := a.sent
 	a.Model, a.Prompt, a.N = r.Get("model").String(), r.Get("prompt").String(), 1
@@ -370,11 +369,11 @@ func (a *Ask) read() {
 			marked++
 		}
 	}
-	if marked > 4 { // as Anthropic's endpoint has it
+	if marked > 4 { // as at Anthropic's endpoint
 		a.invalid = "cache_control: at most 4 parts may be marked"
 	}
 	a.maxTokens = int(cmp.Or(r.Get("max_completion_tokens").Int(), r.Get("max_tokens").Int()))
-	a.logprobs = r.Get("logprobs").Bool() // true, or how many
+	a.logprobs = r.Get("logprobs").Bool() // true, or a number
 	a.effort, a.stream, a.streamUsage = r.Get("reasoning_effort").String(), r.Get("stream").Bool(), r.Get("stream_options.include_usage").Bool()
 	a.stop = slices.DeleteFunc(texts(r.Get("stop")), func(text string) bool { return text == "" })
 	if r.Get("questions").Exists() {
@@ -404,7 +403,7 @@ func (a *Ask) read() {
 	}
 }
 
-// texts are those of a list, or the one that stands in its place; nil where there is none.
+// texts returns the texts of a list, or the single text that replaces it; nil: there is none.
 func texts(list gjson.Result) (all []string) {
 	for _, text := range list.Array() {
 		all = append(all, text.String())
@@ -412,7 +411,7 @@ func texts(list gjson.Result) (all []string) {
 	return all
 }
 
-// readSchema reads a JSON schema and checks it by the rules of strict ones.
+// readSchema reads a JSON schema and checks it by the rules of strict schemas.
 func (a *Ask) readSchema(schema gjson.Result) {
 	more, properties := schema.Get("additionalProperties"), schema.Get("properties").Map()
 	a.Fields, a.schemaText = texts(schema.Get("required")), schema.Raw

@@ -39,11 +39,11 @@ type Server struct {
 	prefixes map[[32]byte]bool
 }
 
-// usualThoughts are those of a model that nobody told what to think.
+// usualThoughts are the thoughts of a model unless the test sets others.
 var usualThoughts = strings.Repeat("Let me see. The text could be about one thing, or about quite another.\nBut wait: what does the list say?\n", 4)
 
-// think returns what the model thinks before an answer: what stands before it in the same
-// text, and what stands apart.
+// think returns the model's thoughts before an answer: the part in the same text, and the part that
+// stands apart.
 func (s *Server) think(a Ask, choice int) (before, apart string) {
 	thoughts := usualThoughts
 	switch {
@@ -74,17 +74,17 @@ func (s *Server) think(a Ask, choice int) (before, apart string) {
 	return "", ""
 }
 
-// refusal is an error that names the field that it is about.
+// refusal is an error that names the field that it refuses.
 type refusal struct {
 	message string
 	param   string
 	code    string
-	status  int // 0: that of its place
+	status  int // 0: the caller's default
 }
 
 func (r *refusal) Error() string { return r.message }
 
-// unsupported is the refusal of a field that the model does not take.
+// unsupported returns the refusal of a field that the model does not accept.
 func (s *Server) unsupported(a Ask) error {
 	if a.Inputs != nil {
 		return nil
@@ -127,94 +127,95 @@ func (s *Server) unsupported(a Ask) error {
 	return nil
 }
 
-// holds reports whether a request's own text holds a word.
+// holds returns a function that reports whether the text of a request contains a word.
 func holds(word string) func(Ask) bool {
 	return func(a Ask) bool { return strings.Contains(a.Whole(), word) }
 }
 
-// Options say how a server behaves. The zero Options answer at once and right. With adds
-// behaviours by name.
+// Options say how a server behaves. With the zero Options, it answers at once and correctly. With
+// adds behaviours by name.
 type Options struct {
 	Latency time.Duration // of every reply
-	Key     string        // that requests must bring; empty: any
-	Serves  string        // the id of the model in its list of models; empty: it has no such list
-	// Answer gives the text of one choice; without one it is the first label
-	// that the request allows, or "answer". Where the request asks for a JSON
-	// object, a text that is none becomes its label.
+	Key     string        // that requests must carry; empty: any
+	Serves  string        // the model's id in the list of models; empty: the server has no list
+	// Answer returns the text of one choice. Without Answer, it is the first label that the request
+	// allows, or "answer". If the request asks for a JSON object, a text that is no JSON object
+	// becomes its label.
 	Answer func(a Ask, choice int) string
-	// Vector gives the embedding of a text; without one it is drawn from the
-	// text's hash, with Dimension numbers (8 if that is 0).
+	// Vector returns the embedding of a text. Without Vector, it is drawn from the text's hash, with
+	// Dimension numbers (8 if Dimension is 0).
 	Vector    func(text string) []float32
 	Dimension int
 
-	Refuse func(Ask) bool // requests that are answered with 400; nil: none
-	// Unsupported are names of fields of a request, such as temperature, that the model
-	// does not take; n is refused from 2 on. "json_schema", "json_object" and "choice" are
-	// forms of an answer, and "whole" is a reply that is not streamed.
+	Refuse func(Ask) bool // reports whether to answer a request with 400; nil: never
+	// Unsupported names the fields of a request, such as temperature, that the model does not accept;
+	// an n is refused from 2 on. "json_schema", "json_object" and "choice" name forms of an answer,
+	// and "whole" a reply that is not streamed.
 	Unsupported []string
-	Nameless    bool // a refusal names its field in the message, but has no param
+	Nameless    bool // a refusal names its field in the message only, and has no param
 
-	Forms    []Form   // of answers, each applied to what the one before gives
+	Forms    []Form   // of answers; each changes the result of the form before
 	Shape    Shape    // of messages
 	Thinks   Thinking // before each answer
-	Thoughts string   // what it thinks; empty: some lines of 400 characters
-	// ThoughtsOf gives the thoughts of one choice in place of these, but to probes; nil: all are alike.
+	Thoughts string   // the thoughts; empty: some lines of 400 characters
+	// ThoughtsOf returns the thoughts of one choice, except for probes, and replaces Thoughts. nil:
+	// all choices have the same thoughts.
 	ThoughtsOf   func(a Ask, choice int) string
-	Stops        bool      // a text ends at a stop text of the request, also within thoughts
-	IgnoreFormat bool      // answers are plain, whatever form a request asks for
-	Usage        UsageKind // what replies say of their tokens
+	Stops        bool      // a text ends at a stop text of the request, even within thoughts
+	IgnoreFormat bool      // answers are plain text, whatever form a request asks for
+	Usage        UsageKind // how replies report their tokens
 	Bytes        bool      // a token is one byte, not four
-	Streams      bool      // replies are streams, also where the request does not say so
-	// Count counts the tokens of a text, as a tokenizer does, in place of that. Template and
-	// Frame are then the tokens that a chat, and each of its messages, has beside its texts.
+	Streams      bool      // all replies are streams, even if the request does not ask for one
+	// Count counts the tokens of a text as a tokenizer does, and replaces the count of four
+	// characters. Template and Frame are then the extra tokens of a chat, and of each of its messages.
 	Count           func(text string) int
 	Template, Frame int
 	IgnoreN         bool // one choice, whatever n says
-	MaxN            int  // a larger n is refused, as llama.cpp refuses more than it has slots; 0: none
+	MaxN            int  // a larger n is refused, as llama.cpp refuses more than its slots; 0: no limit
 	MaxInputs       int  // of one request for embeddings; more are refused; 0: 2,048
 	Base64          Base64
 	Shuffle         bool // embeddings come in another order, with their index
 
-	Faults []Fault // the first that applies to a request happens
+	Faults []Fault // the first fault that applies to a request happens
 	Seed   uint64  // of the draws by Fault.Share
 
-	Batches Batches // files of requests that are answered later
-	Decides Decides // questions that have probabilities as answers
+	Batches Batches // files of requests, answered later
+	Decides Decides // questions with probabilities as answers
 
-	// Probes makes probes requests like all others: they are counted, and Answer, Refuse
-	// and Faults apply to them. Otherwise they get the first label or "answer".
+	// Probes treats probes like all other requests: they count, and Answer, Refuse and Faults apply to
+	// them. Otherwise they get the first label or "answer".
 	Probes bool
 }
 
-// Form changes how an answer is written, not what it says; object says that it is a JSON
-// object that the request asks for.
+// Form changes how an answer is written, not what it says. object says that the request asks for a
+// JSON object.
 type Form func(answer string, object bool) string
 
-// Shape is where a message has its answer.
+// Shape says where a message has its answer.
 type Shape uint8
 
 // The shapes.
 const (
 	AsText     Shape = iota // content is a text
 	AsParts                 // content is a list with a part of type text
-	AsToolCall              // there is no content but the call of a tool, also where none is offered
+	AsToolCall              // there is no content but a tool call, even if no tool is offered
 )
 
-// Thinking is where a model's thoughts are.
+// Thinking says where a model's thoughts are.
 type Thinking uint8
 
-// The ways of thinking. reasoning_effort = "low" makes thoughts a quarter as long,
-// "minimal" and "none" leave them out. max_tokens counts them.
+// The ways of thinking. reasoning_effort = "low" makes thoughts a quarter as long; "minimal" and
+// "none" remove them. max_tokens counts them.
 const (
 	NotAtAll    Thinking = iota
 	InTags               // <think> before the answer
 	InOtherTags          // <thinking> before the answer
 	InAField             // reasoning_content beside the answer
-	Silently             // nowhere, but counted
-	InChannels           // a channel of their own, before that of the answer, as gpt-oss writes
+	Silently             // hidden, but counted
+	InChannels           // a separate channel before the answer's, as gpt-oss writes
 )
 
-// UsageKind is what replies say of their tokens.
+// UsageKind says how replies report their tokens.
 type UsageKind uint8
 
 // The kinds.
@@ -227,7 +228,7 @@ const (
 // Base64 says what a server does with encoding_format = "base64".
 type Base64 uint8
 
-// What a server does with it.
+// The ways.
 const (
 	Base64Given   Base64 = iota // it obeys
 	Base64Ignored               // it sends numbers
@@ -262,14 +263,14 @@ func Listen(o Options, address string) (*Server, error) {
 	s.http.Start()
 	s.URL = s.http.URL + "/v1"
 	s.close = sync.OnceFunc(func() {
-		close(s.closed) // requests that hang end
+		close(s.closed) // ends requests that hang
 		s.http.CloseClientConnections()
 		s.http.Close()
 	})
 	return s, nil
 }
 
-// Close ends the server and every request that is under way.
+// Close ends the server and every request in progress.
 func (s *Server) Close() { s.close() }
 
 func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
@@ -309,7 +310,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	fault.send(w, reply)
 }
 
-// unknownKey is the refusal of a request that does not bring the key.
+// unknownKey returns the refusal of a request that lacks the key.
 func (s *Server) unknownKey(r *http.Request) error {
 	key := strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")
 	if messages(r.URL.Path) {
@@ -321,7 +322,7 @@ func (s *Server) unknownKey(r *http.Request) error {
 	return errors.New("wrong key: " + key)
 }
 
-// reply returns what the request asks for, or why it is refused.
+// reply returns the reply that the request asks for, or why it is refused.
 func (s *Server) reply(a Ask, fault Fault) ([]byte, error) {
 	if a.invalid != "" {
 		return nil, errors.New(a.invalid)
@@ -375,7 +376,7 @@ func (s *Server) wait(r *http.Request, d time.Duration) bool {
 	return false
 }
 
-// speaking is how services are asked: in another form of requests, or in files.
+// speaking holds other ways to send requests: another form, or files.
 var speaking = []Behaviour{
 	{
 		Name: "speaks-messages", Server: "speaks Anthropic's Messages API beside OpenAI's",
@@ -401,7 +402,7 @@ var speaking = []Behaviour{
 	},
 }
 
-// Table is a page about all behaviours, in Markdown.
+// Table returns a page about all behaviours, in Markdown.
 func Table() string {
 	var b strings.Builder
 	b.WriteString(`# Behaviours of the model server

@@ -1,5 +1,6 @@
-// Package must ends a test at an error that it did not ask for, reports values that differ, and makes folders that can
-// be removed afterwards. It imports nothing of racflow, so that every package can use it in its tests.
+// Package must ends a test at an unexpected error, reports values that differ, and makes folders that
+// can be removed afterwards. It imports nothing of racflow, so that the tests of every package can
+// use it.
 package must
 
 import (
@@ -19,7 +20,7 @@ func Do(t testing.TB, err error) {
 	}
 }
 
-// Get is what a call returns beside its error, which ends the test: must.Get(os.Getwd())(t).
+// Get returns the value of a call, and ends the test at its error: must.Get(os.Getwd())(t).
 func Get[T any](v T, err error) func(testing.TB) T {
 	return func(t testing.TB) T {
 		if err != nil {
@@ -30,7 +31,7 @@ func Get[T any](v T, err error) func(testing.TB) T {
 	}
 }
 
-// Equal reports where two values differ. The test goes on.
+// Equal reports how two values differ. The test continues.
 func Equal(t testing.TB, what string, want, got any, options ...cmp.Option) {
 	t.Helper()
 	if d := cmp.Diff(want, got, options...); d != "" {
@@ -38,7 +39,8 @@ func Equal(t testing.TB, what string, want, got any, options ...cmp.Option) {
 	}
 }
 
-// TempDir is t.TempDir for a test that makes folders which their owner may not write to: only root could remove those.
+// TempDir is t.TempDir for tests that make folders which their owner may not write to: only root
+// could remove these.
 func TempDir(t testing.TB) string {
 	t.Helper()
 	dir := t.TempDir()

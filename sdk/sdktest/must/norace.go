@@ -4,5 +4,5 @@ package must
 
 import "testing"
 
-// NoRace skips a test with the race detector, which is not here.
+// NoRace skips a test with the race detector, which is off here.
 func NoRace(testing.TB) {}

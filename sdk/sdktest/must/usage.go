@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// Worked is the processor time that this process has used, or with syscall.RUSAGE_CHILDREN its children that have
-// ended. Unlike the clock, it does not count what else the machine does.
+// Worked returns the processor time of this process, or with syscall.RUSAGE_CHILDREN, of its children
+// that have ended. Unlike the clock, it does not count other work of the machine.
 func Worked(t testing.TB, who int) time.Duration {
 	t.Helper()
 	var used syscall.Rusage
@@ -20,8 +20,9 @@ func Worked(t testing.TB, who int) time.Duration {
 	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
 }
 
-// Linear fails a test if four times as much takes nine times as long: by the square it would be sixteen times. How long
-// either takes says more about the machine, so the size grows from n on until do takes some milliseconds.
+// Linear fails a test if a size four times as large takes nine times as long; quadratic time would
+// take sixteen times as long. Absolute times say more about the machine, so the size grows from n
+// until do takes some milliseconds.
 func Linear(t testing.TB, n int, do func(n int)) {
 	t.Helper()
 	takes := func(n int) time.Duration {
@@ -34,7 +35,7 @@ func Linear(t testing.TB, n int, do func(n int)) {
 		n *= 2
 	}
 	ratios := []string{}
-	for range 5 { // something else in this process may work, too
+	for range 5 { // other work in this process may disturb a try
 		ratio := takes(4*n).Seconds() / once.Seconds()
 		if ratio < 9 {
 			return
@@ -55,7 +56,8 @@ func Status(t testing.TB) string {
 	return string(status)
 }
 
-// Size is an entry of a status, in bytes: VmHWM is the most memory that the process has held, VmRSS what it holds.
+// Size returns an entry of a status, in bytes. VmHWM is the peak memory of the process, and VmRSS its
+// current memory.
 func Size(t testing.TB, status, entry string) int {
 	t.Helper()
 	kib := 0

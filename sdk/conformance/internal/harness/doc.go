@@ -1,3 +1,3 @@
-// Package harness is what all parts of the conformance suite stand on: what checks
-// report to, a stage that runs, and a deadline for each check. It checks nothing itself.
+// Package harness is the base of all parts of the conformance suite: the T that checks report to, a
+// running stage, and a deadline for each check. It checks nothing itself.
 package harness

@@ -16,26 +16,27 @@ import (
 	"github.com/racflow/racflow/sdk/wire"
 )
 
-// Options are what the suite takes into account at the stage at hand.
+// Options are the settings of the suite for the stage under test.
 type Options struct {
-	Without   map[string]string // path of checks -> why they are left out
+	Without   map[string]string // path of checks -> why to leave them out
 	DenseOnly string            // why a store is tested without a lexical leg; empty: it has one
 	Tolerance float64           // of scores, relative to the larger of 1 and the score
-	Restart   func(*T)          // between closing a store and opening it again
-	Short     bool              // without what needs much memory or time
-	Promptly  time.Duration     // how long a stage may take to notice that it is cancelled
-	Within    time.Duration     // how long any check may take; 0: what the check says
+	Restart   func(*T)          // called between closing a store and opening it again
+	Short     bool              // skip checks that need much memory or time
+	Promptly  time.Duration     // time in which a stage must notice that it is cancelled
+	Within    time.Duration     // deadline of every check; 0: Check.Within
 
 	mu  sync.Mutex
-	met map[string]bool // paths in Without that there are
+	met map[string]bool // paths in Without that exist
 }
 
-// NewOptions returns the defaults. They are long, for machines that are busy with other things.
+// NewOptions returns the defaults. Their times are long, for machines that are busy with other
+// things.
 func NewOptions() *Options {
 	return &Options{Without: map[string]string{}, met: map[string]bool{}, Tolerance: 1e-5, Restart: func(*T) {}, Promptly: 10 * time.Second}
 }
 
-// Unmet lists what was to be left out and does not exist.
+// Unmet lists the paths to leave out that do not exist.
 func (o *Options) Unmet() []string {
 	var all []string
 	for p := range o.Without {
@@ -47,7 +48,7 @@ func (o *Options) Unmet() []string {
 	return all
 }
 
-// leftOut says why a check is left out, by its path or one above it.
+// leftOut returns the reason for leaving a check out, by its path or by a path above it.
 func (o *Options) leftOut(check string) (reason string, ok bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -60,15 +61,15 @@ func (o *Options) leftOut(check string) (reason string, ok bool) {
 	return "", false
 }
 
-// Process is a stage that runs.
+// Process is a running stage.
 type Process struct {
 	Stage       *wire.Stage // the engine's end
 	Fingerprint string
 	Close       func() // may be called again
-	Own         any    // what its Starter knows of it beside that
+	Own         any    // whatever else its Starter knows about it
 }
 
-// Setup says how a stage is started.
+// Setup holds the settings with which a stage starts.
 type Setup struct {
 	Config   string // a JSON object
 	StateDir string
@@ -76,7 +77,8 @@ type Setup struct {
 	Log      func(line string)
 }
 
-// Starter starts a stage. It returns sdk.ArgumentErrors, joined, where the stage refuses its config.
+// Starter starts a stage. If the stage refuses its config, Starter returns sdk.ArgumentErrors,
+// joined.
 type Starter func(context.Context, Setup) (*Process, error)
 
 // Subject is a stage under test.
@@ -98,7 +100,7 @@ func (s *Subject) Open(t *T, setup Setup) (*Process, error) {
 	return p, nil
 }
 
-// Setup is how a check starts the stage, with a new state folder.
+// Setup returns the settings with which a check starts the stage, with a new state folder.
 func (s *Subject) Setup(t *T) Setup {
 	setup := Setup{Config: s.Config, StateDir: t.TempDir()}
 	switch s.Stage.Kind {
@@ -116,9 +118,9 @@ const (
 
 // Check is one line of the table.
 type Check struct {
-	Name   string        // may have topics before it, each with a slash
+	Name   string        // may have topics in front, each followed by a slash
 	Why    string        // what the engine relies on
-	Fix    string        // what to do where it fails
+	Fix    string        // what to do if it fails
 	Within time.Duration // its deadline
 	Run    func(*T, *Subject) error
 }
@@ -137,22 +139,22 @@ const (
 type Result struct {
 	Name     string   `json:"name"`
 	Status   Status   `json:"status"`
-	Seconds  float64  `json:"seconds"`            // that it took
+	Seconds  float64  `json:"seconds"`            // that the check took
 	Messages []string `json:"messages,omitempty"` // what is wrong, or why it was skipped
-	Why      string   `json:"why,omitempty"`      // it is there, of a check that failed
+	Why      string   `json:"why,omitempty"`      // of a failed check: what the engine relies on
 	Fix      string   `json:"fix,omitempty"`      // what to do
-	Log      []string `json:"log,omitempty"`      // the last lines that the stage wrote during a check that failed
+	Log      []string `json:"log,omitempty"`      // the last lines that the stage wrote during a failed check
 }
 
-// logged is how many lines of a stage's log a result has.
+// logged is the number of lines of a stage's log in a result.
 const logged = 12
 
-// grace is how long a check gets to end after its deadline, and what it has started to end
-// after that; tests shorten it.
+// grace is the time that a check gets to end after its deadline, and then again the time for the
+// processes that it started. Tests shorten it.
 var grace = 5 * time.Second
 
-// On runs the check on a subject, with folders below dir, unless the options leave it out. It has a
-// deadline of its own: one that hangs or panics has failed, and its processes are closed.
+// On runs the check on a subject, with folders below dir, unless the options leave it out. The check
+// has its own deadline. A check that hangs or panics has failed; On closes its processes.
 func (c Check) On(ctx context.Context, dir string, s *Subject) Result {
 	limit := c.Within
 	if s.Options.Within > 0 {
@@ -197,7 +199,7 @@ func (c Check) On(ctx context.Context, dir string, s *Subject) Result {
 	return t.result
 }
 
-// ends reports whether something was done before another thing happened.
+// ends reports whether done closes before anything arrives from other.
 func ends[T any](done <-chan struct{}, other <-chan T) bool {
 	select {
 	case <-done:
@@ -207,8 +209,8 @@ func ends[T any](done <-chan struct{}, other <-chan T) bool {
 	}
 }
 
-// T is what a check reports to, as a testing.T is: in a goroutine of its own. What is said after the
-// check was given up is not heard.
+// T is what a check reports to, similar to a testing.T. The check runs in a goroutine of its own. T
+// ignores reports after the check was given up.
 type T struct {
 	ctx context.Context
 	dir string
@@ -229,7 +231,7 @@ func (t *T) Failed() bool {
 	return t.result.Status == Failed
 }
 
-// Logf notes what the stage wrote, in lines.
+// Logf records lines that the stage wrote.
 func (t *T) Logf(format string, args ...any) {
 	lines := strings.Split(fmt.Sprintf(format, args...), "\n")
 	t.mu.Lock()
@@ -240,7 +242,7 @@ func (t *T) Logf(format string, args ...any) {
 	}
 }
 
-// Errorf notes what is wrong; the check continues.
+// Errorf records what is wrong; the check continues.
 func (t *T) Errorf(format string, args ...any) {
 	line := fmt.Sprintf(format, args...)
 	t.mu.Lock()
@@ -276,7 +278,7 @@ func (t *T) TempDir() string {
 	return dir
 }
 
-// Cleanup calls f after the check; at once, where that was given up.
+// Cleanup calls f after the check, or immediately if the check was given up.
 func (t *T) Cleanup(f func()) {
 	t.mu.Lock()
 	left := t.left
@@ -290,7 +292,7 @@ func (t *T) Cleanup(f func()) {
 	}
 }
 
-// cleanUp does what Cleanup was told, each within a bounded time.
+// cleanUp calls the functions that Cleanup got, each within a bounded time.
 func (t *T) cleanUp() {
 	for {
 		t.mu.Lock()
@@ -308,8 +310,8 @@ func (t *T) cleanUp() {
 	}
 }
 
-// GivesUp makes calls with many rows that are cancelled, early and while they are worked on, and checks that one
-// with few rows has its turn soon afterwards. What a cancelled call returns is seen by nobody.
+// GivesUp makes calls with many rows and cancels them, early and in the middle of the work. It checks
+// that a call with few rows is soon served afterwards. Nobody sees the results of a cancelled call.
 func GivesUp(t *T, o *Options, many, few int, call func(ctx context.Context, rows int) error) error {
 	if err := call(wire.Alone(t.Context()), few); err != nil { // it may have to set up something
 		return err

@@ -18,18 +18,17 @@ import (
 	"github.com/racflow/racflow/sdk/flat"
 )
 
-// This file is the part of the conformance suite that checks stores which serve
-// collections that another program makes (sdk.Attacher). The model holds the rows, too; the stage's own
-// test makes the collections.
+// This file checks stores that serve collections of another program (sdk.Attacher). The model holds
+// the same rows; the stage's own test makes the collections.
 
 // Foreign makes collections as another program would, without the stage under test.
 type Foreign struct {
-	// Make makes a new collection that holds the rows, and returns the config by which the stage attaches
-	// it. Each row has an id, a text, a context, a label, metadata and a vector, and all of that
-	// is to be found again.
+	// Make makes a new collection with the rows, and returns the config by which the stage attaches
+	// it. Each row has an id, a text, a context, a label, metadata and a vector; the store must find
+	// all of it.
 	Make func(t *harness.T, rows []sdk.Entry) (config string)
-	// Look says all of a collection that a write could change, as another client sees it: how many
-	// rows it has, its fields, its indexes. The suite compares it with itself.
+	// Look returns everything of a collection that a write could change, as another client sees it:
+	// the number of rows, the fields, the indexes. The suite compares two results of Look.
 	Look func(t *harness.T, config string) string
 }
 
@@ -63,8 +62,8 @@ var attachedCases = []struct {
 		"Let searches run on while Attach looks.", (*view).together},
 }
 
-// AttachedChecks are all checks of a store on collections that foreign makes, each on a new one in a
-// process of its own.
+// AttachedChecks returns all checks of a store on collections that foreign makes. Each check has a
+// new collection and a process of its own.
 func AttachedChecks(foreign Foreign) (all []harness.Check) {
 	for _, c := range attachedCases {
 		run := func(t *harness.T, s *harness.Subject) error {
@@ -78,7 +77,7 @@ func AttachedChecks(foreign Foreign) (all []harness.Check) {
 	return all
 }
 
-// view is an attached collection beside its model. Its methods end the check at an error.
+// view is an attached collection with its model. Its methods end the check at an error.
 type view struct {
 	*collection
 	foreign Foreign
@@ -151,7 +150,7 @@ func (v *view) pages() {
 	}
 }
 
-// search is a search for the n best.
+// search returns a search for the n best entries.
 func (v *view) search(mode sdk.Mode, n int) sdk.Ranking {
 	r := ranking(mode, weighted, n, n)
 	r.Norm = v.norm
@@ -163,7 +162,7 @@ func (v *view) dense() {
 	for _, n := range []int{1, 10, len(v.rows), len(v.rows) + 50} {
 		v.compare(v.search(sdk.ModeDense, n), all...)
 	}
-	v.compare(v.search(sdk.ModeDense, 5), all[0], sdk.Query{Text: "walrus", Vector: make([]float32, dimension)}) // which finds nothing
+	v.compare(v.search(sdk.ModeDense, 5), all[0], sdk.Query{Text: "walrus", Vector: make([]float32, dimension)}) // the zero vector finds nothing
 }
 
 func (v *view) anyLength() {
@@ -176,7 +175,7 @@ func (v *view) anyLength() {
 	v.cosines()
 }
 
-// cosines checks the scores, and the places where all are found.
+// cosines checks the scores, and the order if the search finds all entries.
 func (v *view) cosines() {
 	all := queries(6)
 	v.compare(v.search(sdk.ModeDense, len(v.rows)), all...)
@@ -184,7 +183,7 @@ func (v *view) cosines() {
 	if err != nil {
 		v.Fatalf("%v", err)
 	}
-	for i, q := range all { // which ten the server finds may depend on the lengths
+	for i, q := range all { // the choice of the ten by the server may depend on the lengths
 		for _, c := range lists[i] {
 			v.checkDense(q, c)
 		}
@@ -203,8 +202,8 @@ func (v *view) checkDense(q sdk.Query, c sdk.Candidate) {
 	}
 }
 
-// filters are about every part that a row of the suite has, of every type, and some that it lacks: a column of a
-// fixed type is compared with values of others, too.
+// filters filters on every part of the suite's rows, with values of every type, and with some values
+// that no row has: a column of a fixed type is also compared with values of other types.
 func (v *view) filters() {
 	if !v.Stage.Filters {
 		v.Skipf("the stage does not declare sdk.Filters, so it gets no filter")
@@ -226,8 +225,8 @@ func (v *view) filters() {
 	}
 }
 
-// lexical checks what the words of a query find, alone and beside its vector; that the server's scores mean
-// something is its own affair.
+// lexical checks what the words of a query find, alone and together with its vector. It does not
+// check the meaning of the server's scores.
 func (v *view) lexical() {
 	if !v.found.Lexical {
 		v.withoutWords()
@@ -311,7 +310,7 @@ func (v *view) refuses() {
 	}
 }
 
-// unknown attaches a collection that is not there.
+// unknown attaches a collection that does not exist.
 func (v *view) unknown() {
 	const name = "no_such_collection_of_anybody"
 	var config map[string]any
@@ -328,7 +327,7 @@ func (v *view) unknown() {
 	if err != nil {
 		v.Fatalf("open the stage: %v", err)
 	}
-	for range 2 { // the first call has not made it
+	for range 2 { // the first call must not have created it
 		if _, err := p.Stage.Attach(v.Context()); err == nil || sdk.CodeOf(err) != sdk.CodeInvalid || !strings.Contains(err.Error(), name) {
 			v.Fatalf("a collection %s that is not there gives %v, want an error made by sdk.Invalid that names it", name, err)
 		}
@@ -384,16 +383,16 @@ func (v *view) attachAgain(ctx context.Context, search int) error {
 	return err
 }
 
-// count is how many rows there are.
+// count is the number of rows.
 const count = 200
 
-// words are in the texts of the rows, row i having the words i and i+1.
+// words are the words of the rows' texts: row i has the words i and i+1.
 var words = strings.Fields("walrus lantern meadow copper violin harbour pepper saddle glacier thimble " +
 	"orchard magnet puzzle ribbon tunnel basket canyon drummer feather goblin")
 
-// rows are what a collection under test holds. Their ids are decimal numbers, so that they fit keys
-// of either type, every row has every key of the metadata, and no number needs more than a float32.
-// The vectors of the first ones by id have the norm 1, the others any.
+// rows returns the rows of a collection under test. Their ids are decimal numbers, so that they fit
+// keys of either type. Every row has every key of the metadata, and a float32 can hold every number.
+// The vectors of the first rows by id have the norm 1, the others any norm.
 func rows(unit int) []sdk.Entry {
 	random := rand.New(rand.NewPCG(11, 23))
 	labels := []string{"refund", "parcel", "", "größe"}
@@ -420,7 +419,7 @@ func rows(unit int) []sdk.Entry {
 	return all
 }
 
-// unitVector is a random one of norm 1.
+// unitVector returns a random vector of norm 1.
 func unitVector(random *rand.Rand) []float32 {
 	v := randomVector(random)
 	n := float32(norm(v))
@@ -430,12 +429,12 @@ func unitVector(random *rand.Rand) []float32 {
 	return v
 }
 
-// queries are random ones.
+// queries returns n queries with random vectors.
 func queries(n int) []sdk.Query {
 	random := rand.New(rand.NewPCG(3, 5))
 	all := make([]sdk.Query, n)
 	for i := range all {
-		all[i] = sdk.Query{Text: words[i%len(words)], Vector: randomVector(random)} // its length does not count
+		all[i] = sdk.Query{Text: words[i%len(words)], Vector: randomVector(random)} // the vector's length does not matter
 	}
 	return all
 }

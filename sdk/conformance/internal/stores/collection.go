@@ -19,11 +19,11 @@ import (
 	"github.com/racflow/racflow/sdk/flat"
 )
 
-// dimension is that of all vectors, where not said otherwise.
+// dimension is the dimension of all vectors, unless stated otherwise.
 const dimension = 8
 
-// collection is one of the store under test beside one of the same name in its model. Whatever is done with
-// the one is done with the other, and they have to agree. Its methods end the check at an error.
+// collection is a collection of the store under test, together with the collection of the same name
+// in the model. Both get the same calls and have to agree. Its methods end the check at an error.
 type collection struct {
 	*harness.T
 	*harness.Subject
@@ -33,14 +33,13 @@ type collection struct {
 	model   sdk.Store  // a new one for each process
 	name    string
 	schema  sdk.Schema
-	probes  []sdk.Query            // for what was put last
+	probes  []sdk.Query            // queries for the entries that were put last
 	bytes   int                    // of all texts that were put
-	ordered bool                   // scores are exactly equal where they are so in the model
+	ordered bool                   // scores are exactly equal if the model's scores are
 	others  map[string]*collection // by suffix; "": in another process
 }
 
-// Names of collections differ from those of other runs, whose collections a
-// server may still have.
+// Names of collections differ from the names of other runs, since a server may still have those.
 var (
 	testRun     = rand.Uint32()
 	collections atomic.Int64
@@ -55,14 +54,14 @@ func newCollection(t *harness.T, s *harness.Subject, schema sdk.Schema) *collect
 	return c
 }
 
-// copy is the same but for its name, and what was put.
+// copy returns the same collection under another name, without the entries.
 func (c *collection) copy(name string) *collection {
 	o := *c
 	o.name, o.probes, o.others = name, nil, map[string]*collection{}
 	return &o
 }
 
-// start starts a process, which knows of no collection yet, in the place of the one before.
+// start replaces the process by a new one, which knows no collection yet.
 func (c *collection) start() {
 	if c.process != nil {
 		c.process.Close()
@@ -75,8 +74,8 @@ func (c *collection) start() {
 	c.dropAtEnd()
 }
 
-// dropAtEnd removes the collection after the check, where the process still runs then: a server
-// would have it for ever.
+// dropAtEnd removes the collection after the check if the process still runs: otherwise a server
+// would keep it for ever.
 func (c *collection) dropAtEnd() {
 	stage, name := c.process.Stage, c.name
 	c.Cleanup(func() {
@@ -86,8 +85,8 @@ func (c *collection) dropAtEnd() {
 	})
 }
 
-// restart ends the process, does what the test wants in between, and opens the
-// collection in another process.
+// restart ends the process, does what the test wants in between, and opens the collection in a new
+// process.
 func (c *collection) restart() {
 	c.process.Close()
 	c.Options.Restart(c.T)
@@ -95,7 +94,7 @@ func (c *collection) restart() {
 	c.open()
 }
 
-// modes are those of the collections under test.
+// modes returns the search modes of the collections under test.
 func (c *collection) modes() []sdk.Mode {
 	if c.Options.DenseOnly != "" || c.schema.Analyzer == "" {
 		return []sdk.Mode{sdk.ModeDense}
@@ -103,7 +102,7 @@ func (c *collection) modes() []sdk.Mode {
 	return []sdk.Mode{sdk.ModeDense, sdk.ModeLexical, sdk.ModeHybrid}
 }
 
-// store is what the store under test and its model have in common.
+// store has the methods that both the store under test and its model have.
 type store interface {
 	Open(ctx context.Context, name string, schema sdk.Schema) (sdk.Collection, error)
 	Put(ctx context.Context, name string, entries []sdk.Entry) error
@@ -115,7 +114,7 @@ type store interface {
 	Drop(ctx context.Context, name string) error
 }
 
-// both makes a call of the store and of its model.
+// both makes the same call to the store and to its model.
 func both[T any](c *collection, what string, call func(store) (T, error)) (got, want T) {
 	got, err := call(c.process.Stage)
 	want, refused := call(c.model)
@@ -123,14 +122,15 @@ func both[T any](c *collection, what string, call func(store) (T, error)) (got, 
 	return got, want
 }
 
-// change is both for a call that returns an error alone. It reports whether the model takes the change.
+// change is both for a call that returns only an error. It reports whether the model accepts the
+// change.
 func (c *collection) change(what string, call func(store) error) bool {
 	err, refused := call(c.process.Stage), call(c.model)
 	c.agree(what, err, refused)
 	return refused == nil
 }
 
-// agree compares the error of a call with that of the model.
+// agree compares the error of a call with the model's error.
 func (c *collection) agree(what string, got, want error) {
 	var rows, failed sdk.RowErrors
 	switch {
@@ -162,7 +162,7 @@ func (c *collection) refused(what string, err error) {
 	}
 }
 
-// open opens the collection, which drops what is pending, and compares all that is committed.
+// open opens the collection, which drops pending changes, and compares everything committed.
 func (c *collection) open() {
 	c.openAs("open", c.name, c.schema)
 	c.look()
@@ -176,7 +176,7 @@ func (c *collection) openAs(what, name string, schema sdk.Schema) {
 	}
 }
 
-// put puts entries; what looks at the collection asks for the first and the last of them from then on.
+// put puts entries. From then on, look searches for the first and the last of them.
 func (c *collection) put(entries ...sdk.Entry) {
 	what := fmt.Sprintf("put %d entries", len(entries))
 	taken := c.change(what, func(s store) error { return s.Put(c.Context(), c.name, entries) })
@@ -205,7 +205,7 @@ func (c *collection) drop() {
 	c.change("drop", func(s store) error { return s.Drop(c.Context(), c.name) })
 }
 
-// look compares all that is committed: by Scan, by Get, and by searches that find everything.
+// look compares everything committed: by Scan, by Get, and by searches that find all entries.
 func (c *collection) look() {
 	ids := c.scan(sdk.Scan{Texts: true, Vectors: true})
 	c.get(ids...)
@@ -216,7 +216,7 @@ func (c *collection) look() {
 	}
 }
 
-// get compares entries that are got by their ids.
+// get compares entries that Get returns.
 func (c *collection) get(ids ...string) {
 	got, want := both(c, "get", func(s store) ([]sdk.Entry, error) { return s.Get(c.Context(), c.name, ids) })
 	if len(got) != len(want) {
@@ -253,7 +253,7 @@ func (c *collection) scan(s sdk.Scan) (ids []string) {
 	return ids
 }
 
-// entries are those of all pages of a scan of the store or of its model.
+// entries returns the entries of all pages of a scan, of the store or of its model.
 func (c *collection) entries(in store, s sdk.Scan) (all []sdk.Entry) {
 	for pages := 0; ; pages++ {
 		page, err := in.Scan(c.Context(), c.name, s)
@@ -272,7 +272,7 @@ func (c *collection) entries(in store, s sdk.Scan) (all []sdk.Entry) {
 	}
 }
 
-// list compares what List reports of the collection and of those beside it; a server may have others.
+// list compares the results of List for the collection and its neighbours; a server may have others.
 func (c *collection) list() {
 	got, want := both(c, "list", func(s store) ([]sdk.Collection, error) { return s.List(c.Context()) })
 	if !slices.IsSortedFunc(got, func(a, b sdk.Collection) int { return strings.Compare(a.Name, b.Name) }) {
@@ -291,7 +291,7 @@ func (c *collection) list() {
 	}
 }
 
-// sameEntry compares an entry with that of the model. Of a vector the direction counts.
+// sameEntry compares an entry with the model's. Only the direction of a vector counts.
 func sameEntry(got, want sdk.Entry) error {
 	switch {
 	case got.ID != want.ID:
@@ -308,7 +308,7 @@ func sameEntry(got, want sdk.Entry) error {
 		sdk.Candidate{Label: want.Label, Text: want.Text, Context: want.Context, Meta: want.Meta})
 }
 
-// sameContent compares what candidates carry.
+// sameContent compares the contents of candidates.
 func sameContent(got, want sdk.Candidate) error {
 	if got.Label != want.Label || got.Text != want.Text || got.Context != want.Context || !maps.Equal(got.Meta, want.Meta) {
 		return fmt.Errorf("entry %.60q has label %.60q, text %.60q (%d bytes), context %.60q and metadata %.200v, want %.60q, %.60q (%d), %.60q and %.200v",
@@ -326,7 +326,7 @@ func dot(a, b []float32) (sum float64) {
 	return sum
 }
 
-// cosine is 0 where a vector is.
+// cosine returns 0 if one of the vectors is all zero.
 func cosine(a, b []float32) float64 {
 	if product := norm(a) * norm(b); product != 0 {
 		return dot(a, b) / product
@@ -334,7 +334,7 @@ func cosine(a, b []float32) float64 {
 	return 0
 }
 
-// memory is a place of the model that lasts as long as the check.
+// memory is a Place for the model that lasts as long as the check.
 type memory struct{ contents sync.Map }
 
 func (m *memory) Load(_ context.Context, name string) ([]byte, error) {

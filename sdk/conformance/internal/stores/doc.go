@@ -1,8 +1,10 @@
-// Package stores is the conformance suite of stores. What is done with a store is done with its model, too, a
-// store of package flat that scores and sorts everything, and both have to agree: on collections of a few
-// hundred entries, since on so few an approximate index has to be exact. Each case works on a collection of its
-// own. What sdk.Store, sdk.Hits and sdk.Filter say is what counts; the tests of package sdktest hold the model to
-// it with a store that was written apart from it.
+// Package stores is the conformance suite of stores. Every call goes to the store and to its model, a
+// store of package flat that scores and sorts all entries. Both have to agree. The collections have a
+// few hundred entries: on so few, an approximate index has to be exact. Each case works on a
+// collection of its own. The documentation of sdk.Store, sdk.Hits and sdk.Filter decides what is
+// right. The tests of package sdktest check the model against it, with a store that was written
+// independently.
 //
-// Package conformance has it in its table. Package sdktest tests it with stores that do one thing wrong.
+// The table of package conformance includes this suite. Package sdktest tests the suite with stores
+// that do one thing wrong.
 package stores

@@ -12,18 +12,19 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// What every store has to take, in bytes.
+// What every store has to accept, in bytes.
 const (
 	longID   = 512
 	longText = 60_000
 )
 
-// entry is one for facts that need few: the vectors of different letters are at right angles.
+// entry returns an entry for facts that need few; the vectors of different letters are at right
+// angles.
 func entry(letter, text string) sdk.Entry {
 	return sdk.Entry{ID: letter, Text: text, Vector: axis(int(letter[0] - 'a'))}
 }
 
-// turned is an entry with another vector.
+// turned returns an entry with another vector.
 func turned(e sdk.Entry, to int) sdk.Entry {
 	e.Vector = axis(to)
 	return e
@@ -35,7 +36,7 @@ var (
 	restart = (*collection).restart
 	list    = (*collection).list
 	drop    = (*collection).drop
-	begin   = (*collection).start // a process that has opened nothing
+	begin   = (*collection).start // a process that has opened no collection
 )
 
 func writeFacts() []fact {
@@ -72,7 +73,7 @@ func writeFacts() []fact {
 
 func deleteAll(c *collection) { c.delete(c.scan(sdk.Scan{})...) }
 
-// randomChanges are steps in any order.
+// randomChanges returns steps in random order.
 func randomChanges() (steps []step) {
 	random := rand.New(rand.NewPCG(8, 8))
 	for i := range 40 {
@@ -105,7 +106,7 @@ func restartFacts() []fact {
 	}
 }
 
-// oddStrings are those that a store may take for something else.
+// oddStrings are strings that a store may mistake for something else.
 var oddStrings = []string{
 	" ", "  a ", "a", "A", "b", "ab", "abc", "a b", "B", "%", "a%", "a%b", "_", "a_b", "axb", "*", "?", "a*",
 	`"`, `'`, "`", `\`, `\\`, `a"b`, `a'b`, `a\b`, `\n`, `\"`, `\u0061`, `\x61`, "\n", "a\nb", "a\tb", "a\r\nb", "\x01", "\x7f",
@@ -113,10 +114,10 @@ var oddStrings = []string{
 	"é", "e\u0301", "É", "ß", "ss", "日本", "日本語", "😀", "👩‍👩‍👧", "\u200b", "\u202e", "\ufeff", "\ufffd", "\uffff", "\U0010ffff",
 }
 
-// zeroBytes are those that C takes for the end of a string.
+// zeroBytes are strings with the byte that ends a string in C.
 var zeroBytes = []string{"\x00", "a\x00", "a\x00b", "a", "ab"}
 
-// namesOfColumns are what a store may call its own columns.
+// namesOfColumns are names that a store may use for its own columns.
 var namesOfColumns = []string{
 	"id", "pk", "ID", "text", "label", "context", "meta", "vector", "dense", "sparse", "hash", "$meta", "_", "a.b", "a[0]", "0", "and", "not", "in", "like", "exists", "true",
 }
@@ -142,7 +143,7 @@ func contentFacts() []fact {
 		{name: "all of Unicode", steps: everywhere(func() []string {
 			var all []string
 			for i, x := range characters() {
-				if i <= 300 || i%20 == 0 { // beyond the basic plane some are enough
+				if i <= 300 || i%20 == 0 { // beyond the basic plane, some characters are enough
 					all = append(all, x)
 				}
 			}
@@ -170,7 +171,7 @@ func contentFacts() []fact {
 	}
 }
 
-// everywhere are steps that put each string into every place that takes one, and look for it.
+// everywhere returns steps that put each string into every place for a string, and look for it.
 func everywhere(strings func() []string) []step {
 	return []step{func(c *collection) {
 		all := strings()
@@ -190,7 +191,7 @@ func everywhere(strings func() []string) []step {
 	}}
 }
 
-// characters returns all of Unicode but NUL, in strings as long as an id may be.
+// characters returns all Unicode characters but NUL, in strings of the greatest length of an id.
 func characters() (all []string) {
 	var b strings.Builder
 	for r := rune(1); r <= utf8.MaxRune; r++ {
@@ -240,8 +241,8 @@ func scanFacts() []fact {
 	}
 }
 
-// scanWhileWritten checks that an entry of the corpus which is neither put nor deleted is in
-// one page, whatever happens to others between two pages.
+// scanWhileWritten checks that an entry of the corpus that is neither put nor deleted is in exactly
+// one page, whatever happens to other entries between two pages.
 func scanWhileWritten(c *collection) {
 	seen, after := map[string]int{}, ""
 	for step := 0; step == 0 || after != ""; step++ {
@@ -272,14 +273,14 @@ func listFacts() []fact {
 	return []fact{
 		{name: "list", steps: []step{
 			put(entry("a", "one"), entry("b", "two")), commit("first"), list, at("_Other", put(entry("c", "three")), commit("second")), list,
-			put(entry("d", "pending")), list, commit("third"), // listing has not dropped what was pending
-			begin, list, reopen, // also what was not opened
+			put(entry("d", "pending")), list, commit("third"), // listing must not have dropped pending changes
+			begin, list, reopen, // also collections that were not opened
 		}},
 		{name: "drop", steps: []step{
 			put(entry("a", "one")), commit("kept"), at("_other", put(entry("a", "one")), commit("goes"), put(entry("b", "pending"))),
-			at("_other", drop), list, at("_other", drop, get("a")), list, look, // it is refused
+			at("_other", drop), list, at("_other", drop, get("a")), list, look, // drop refuses
 			at("_other", reopen, put(entry("c", "new")), commit("again")), list,
-			begin, at("_other", drop), list, reopen, // which it has not opened
+			begin, at("_other", drop), list, reopen, // a collection that this process has not opened
 		}},
 	}
 }
@@ -294,8 +295,8 @@ func refuseFacts() []fact {
 	short, long := make([]float32, dimension-1), make([]float32, dimension+1)
 	bad := []step{put(entry("a", "one")), commit("")}
 	for i, batch := range [][]sdk.Entry{
-		{good, with(nan)}, {good, with(inf)}, {with(-inf), good}, {good, {Text: "never", Vector: axis(2)}}, // which has no id
-		{{ID: "b", Vector: short}}, {{ID: "b", Vector: long}}, {{ID: "b", Text: "never"}}, // which has no vector
+		{good, with(nan)}, {good, with(inf)}, {with(-inf), good}, {good, {Text: "never", Vector: axis(2)}}, // the last entry has no id
+		{{ID: "b", Vector: short}}, {{ID: "b", Vector: long}}, {{ID: "b", Text: "never"}}, // the last entry has no vector
 	} {
 		bad = append(bad, put(entry("a", fmt.Sprint("still ", i))), put(batch...), commit(""))
 	}
@@ -323,7 +324,8 @@ func refuseFacts() []fact {
 	}
 }
 
-// otherSchemas opens the collection with schemas that it was not made with, and two that cannot be made.
+// otherSchemas opens the collection with schemas that differ from its own, and with two that no
+// collection can have.
 func otherSchemas(c *collection) {
 	c.openAs("opening with another dimension", c.name, sdk.Schema{Dimension: dimension + 1, Analyzer: c.schema.Analyzer})
 	c.openAs("a collection without a name", "", c.schema)
@@ -336,7 +338,7 @@ func otherSchemas(c *collection) {
 	c.openAs("an unknown analyzer", c.name+"x", sdk.Schema{Dimension: dimension, Analyzer: "unknown"})
 }
 
-// unopened makes each call of a collection that is not open, which is refused.
+// unopened makes each call for a collection that is not open; every call must be refused.
 func unopened(c *collection) {
 	c.compare(ranking(sdk.ModeDense, weighted, 1, 1), sdk.Query{Text: "one", Vector: axis(0)})
 	c.get("a")
@@ -346,8 +348,8 @@ func unopened(c *collection) {
 	_, _ = both(c, "scan", func(s store) (sdk.Page, error) { return s.Scan(c.Context(), c.name, sdk.Scan{}) })
 }
 
-// tooLong checks that an entry with a string longer than a store need take is
-// taken, or fails alone.
+// tooLong checks an entry with a string that is longer than a store must accept: the entry is stored,
+// or fails alone.
 func tooLong(c *collection) {
 	long := strings.Repeat("long ", 15_000)
 	for i, odd := range []sdk.Entry{{ID: "b", Text: long}, {ID: long}, {ID: "b", Label: long}, {ID: "b", Context: long}, {ID: "b", Meta: sdk.Meta{"m": long}}} {

@@ -11,8 +11,8 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// filterFacts compare filters that are made of the entries: each operator on each field with each value that a
-// field has, and with some that none has.
+// filterFacts compares filters made from the entries: each operator on each field, with each value of
+// the field and some values that no entry has.
 func filterFacts() []fact {
 	entries := filterEntries()
 	var all []fact
@@ -43,7 +43,7 @@ func filterFacts() []fact {
 	}
 	row("random trees", trees)
 	var many []any
-	for i := range 1000 { // those that there are come last
+	for i := range 1000 { // values that exist come last
 		many = append(many, fmt.Sprintf("f%02d", 2*(999-i)), float64(999-i)/2)
 	}
 	var several []sdk.Filter
@@ -70,14 +70,14 @@ func filterFacts() []fact {
 	return all
 }
 
-// filtered leaves the fact out where a stage gets no filters.
+// filtered skips the fact if the stage gets no filters.
 func filtered(c *collection) {
 	if !c.Stage.Filters {
 		c.Skipf("the stage does not declare sdk.Filters, so it gets no filter")
 	}
 }
 
-// filterEntries have metadata of all types, some of which are alike when written.
+// filterEntries returns entries with metadata of all types; some values look alike when written.
 func filterEntries() []sdk.Entry {
 	var all []sdk.Entry
 	for i, m := range []sdk.Meta{
@@ -106,11 +106,11 @@ func filterEntries() []sdk.Entry {
 	return marked(all)
 }
 
-// marked gives each entry a word of its own, a length and a vector, so that the query of everything finds all of them by
-// either leg, with scores that are clear and in another order.
+// marked gives each entry a word of its own, a length and a vector. A query for all words then finds
+// all entries by either leg, with clearly different scores, and each leg in another order.
 func marked(all []sdk.Entry) []sdk.Entry {
 	for i := range all {
-		place := i / 2 // in the order by vector
+		place := i / 2 // position in the order by vector
 		if i%2 > 0 {
 			place = len(all) - 1 - i/2
 		}
@@ -121,8 +121,9 @@ func marked(all []sdk.Entry) []sdk.Entry {
 	return all
 }
 
-// selects compares searches among n marked entries with each filter: of everything that it selects, and of the
-// three best that each leg finds. A call has all filters, and queries without one.
+// selects compares searches among n marked entries with each filter. One search finds everything that
+// the filter selects, another the three best of each leg. A call has all filters, and queries without
+// a filter.
 func selects(n int, filters ...sdk.Filter) step {
 	var words strings.Builder
 	for i := range n {
@@ -147,7 +148,7 @@ func selects(n int, filters ...sdk.Filter) step {
 	}
 }
 
-// oddValues look for each string in each field that holds one of them.
+// oddValues puts each string into every field that can hold it, and filters for it.
 func oddValues(all []string) []step {
 	var entries []sdk.Entry
 	var values []any
@@ -169,7 +170,7 @@ func oddValues(all []string) []step {
 	return []step{filtered, put(marked(entries)...), commit(""), selects(len(entries), filters...)}
 }
 
-// oddKeys look for values under each key.
+// oddKeys filters for values under each key.
 func oddKeys(keys []string) []step {
 	entries, filters := []sdk.Entry{{ID: "without metadata"}}, []sdk.Filter{}
 	for i, key := range keys {
@@ -180,7 +181,7 @@ func oddKeys(keys []string) []step {
 	return []step{filtered, put(marked(entries)...), commit(""), selects(len(entries), filters...)}
 }
 
-// field is what a comparison compares.
+// field is the left side of a comparison.
 type field struct {
 	field sdk.Field
 	key   string
@@ -193,7 +194,7 @@ var (
 
 func meta(key string) field { return field{sdk.FieldMeta, key} }
 
-// fieldsOf are the fields of entries and others, and a value of each kind that there is.
+// fieldsOf returns the fields of entries, with others added, and every distinct value.
 func fieldsOf(entries []sdk.Entry, others ...field) (fields []field, values []any) {
 	seenKeys, seen := map[string]bool{}, map[any]bool{}
 	value := func(v any) {
@@ -217,7 +218,7 @@ func fieldsOf(entries []sdk.Entry, others ...field) (fields []field, values []an
 	return fields, values
 }
 
-// compared are comparisons of each field with each value that the operator takes.
+// compared returns comparisons of each field with each value that the operator accepts.
 func compared(op sdk.FilterOp, fields []field, values []any) (all []sdk.Filter) {
 	for _, f := range fields {
 		for _, v := range f.takes(op, values) {
@@ -227,7 +228,7 @@ func compared(op sdk.FilterOp, fields []field, values []any) (all []sdk.Filter) 
 	return all
 }
 
-// takes returns those of the values that an operator compares the field with.
+// takes returns the values with which an operator can compare the field.
 func (f field) takes(op sdk.FilterOp, values []any) (some []any) {
 	for _, v := range values {
 		_, text := v.(string)
@@ -258,7 +259,7 @@ func negated(all []sdk.Filter) []sdk.Filter {
 	return all
 }
 
-// deep nests that many levels.
+// deep returns a filter with the given number of levels.
 func deep(levels int) sdk.Filter {
 	f := label.is("red")
 	for i := range levels - 1 {
@@ -274,7 +275,7 @@ func deep(levels int) sdk.Filter {
 	return f
 }
 
-// randomFilter draws a tree whose leaves are some comparisons.
+// randomFilter draws a tree whose leaves are drawn from leaves.
 func randomFilter(r *rand.Rand, leaves []sdk.Filter, depth int) sdk.Filter {
 	if depth == 0 || r.IntN(4) == 0 {
 		return leaves[r.IntN(len(leaves))]

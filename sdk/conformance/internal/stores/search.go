@@ -18,7 +18,7 @@ var (
 	rrf      = sdk.Fusion{Method: support.RRF, K: 60}
 )
 
-// ranking is a search for the topK best out of n candidates of each leg.
+// ranking returns a search for the topK best out of n candidates per leg.
 func ranking(mode sdk.Mode, f sdk.Fusion, n, topK int) sdk.Ranking {
 	return sdk.Ranking{Search: sdk.Search{Mode: mode, NumCandidates: n, Texts: true}, Fusion: f, TopK: topK}
 }
@@ -32,7 +32,7 @@ func (c *collection) retrieve(r sdk.Ranking, queries ...sdk.Query) ([][]sdk.Cand
 	return lists, err
 }
 
-// vectorless returns queries as a mode has them: a lexical one without vectors.
+// vectorless returns queries in the form of a mode: for a lexical search, without vectors.
 func vectorless(mode sdk.Mode, queries []sdk.Query) []sdk.Query {
 	if mode != sdk.ModeLexical {
 		return queries
@@ -44,12 +44,12 @@ func vectorless(mode sdk.Mode, queries []sdk.Query) []sdk.Query {
 	return all
 }
 
-// ways are those in which a store may give hits the score of the leg that did not find them. It has to be
-// consistent in it.
+// ways are the ways in which a store may score hits that the other leg found: it may score the leg or
+// not. A store has to be consistent.
 var ways = []struct{ dense, lexical bool }{{true, true}, {false, false}, {true, false}, {false, true}}
 
-// rankings are the whole rankings of what the model finds for each query, in each of the ways; nil for a
-// query that is refused.
+// rankings returns the complete ranking of the model's hits for each query, in each of the ways; nil
+// for a query that is refused.
 func (c *collection) rankings(r sdk.Ranking, queries ...sdk.Query) (all [][][]sdk.Candidate, err error) {
 	for _, way := range ways {
 		hits, refused := c.model.Search(c.Context(), c.name, r.Search, queries)
@@ -74,14 +74,14 @@ func (c *collection) rankings(r sdk.Ranking, queries ...sdk.Query) (all [][][]sd
 	return all, err
 }
 
-// compare searches, and compares the candidates with what the model finds.
+// compare searches, and compares the candidates with the model's.
 func (c *collection) compare(r sdk.Ranking, queries ...sdk.Query) {
 	lists, err := c.retrieve(r, queries...)
 	want, refused := c.rankings(r, queries...)
 	if c.agree(fmt.Sprintf("%s search", r.Mode), err, refused); err != nil && len(lists) != len(queries) {
 		return
 	}
-	var failed sdk.RowErrors // nobody looks at what such a query finds
+	var failed sdk.RowErrors // the results of refused queries do not matter
 	_ = errors.As(refused, &failed)
 	differ := func(rankings [][]sdk.Candidate) error {
 		for i, want := range rankings {
@@ -104,8 +104,8 @@ func (c *collection) compare(r sdk.Ranking, queries ...sdk.Query) {
 	}
 }
 
-// sameRanking compares candidates with the whole ranking that they are the head
-// of. Those whose scores differ by rounding only may change places.
+// sameRanking compares candidates with the head of the complete ranking. Candidates whose scores
+// differ only by rounding may change places.
 func (c *collection) sameRanking(r sdk.Ranking, got, want []sdk.Candidate) error {
 	if n := min(r.TopK, len(want)); len(got) != n {
 		return fmt.Errorf("%d candidates, want %d", len(got), n)
@@ -141,17 +141,17 @@ func (c *collection) sameRanking(r sdk.Ranking, got, want []sdk.Candidate) error
 	return nil
 }
 
-// tied compares the scores that one leg gave; the other's are not numbers.
+// tied compares the scores of one leg; the other leg's scores are not numbers.
 func tied(a, b sdk.Candidate) bool {
 	return a.Score == b.Score && (a.Dense == b.Dense || a.Lexical == b.Lexical)
 }
 
-// near compares scores. That of the other leg may be unknown.
+// near compares scores. The score of the other leg may be unknown.
 func (c *collection) near(what string, r sdk.Ranking, given, wanted float32) error {
 	got, want := float64(given), float64(wanted)
 	bound := c.Options.Tolerance * max(1, math.Abs(want))
 	if what != "dense score" && what != "lexical score" && r.Method == support.RRF {
-		bound = 1e-6 // ranks are whole numbers
+		bound = 1e-6 // ranks are integers
 	}
 	switch {
 	case math.IsNaN(want) || math.IsNaN(got) && r.Mode == sdk.ModeHybrid && what != "score":
@@ -175,12 +175,12 @@ func searchFacts() []fact {
 		},
 		everyAnalyzer(),
 		[]fact{{name: "without a lexical leg", schema: sdk.Schema{Dimension: dimension}, steps: []step{
-			put(corpusEntries()[:3]...), commit(""), search(ranking(sdk.ModeLexical, weighted, 10, 10), sdk.Query{Text: "word1"}), // is refused
+			put(corpusEntries()[:3]...), commit(""), search(ranking(sdk.ModeLexical, weighted, 10, 10), sdk.Query{Text: "word1"}), // refused
 		}}},
 	)
 }
 
-// corpusEntries are 300 random ones.
+// corpusEntries returns 300 random entries.
 func corpusEntries() []sdk.Entry {
 	random := rand.New(rand.NewPCG(5, 2))
 	return many(300, func(i int) sdk.Entry { return randomEntry(random, i) })
@@ -194,14 +194,15 @@ func many(n int, entry func(i int) sdk.Entry) []sdk.Entry {
 	return all
 }
 
-// corpus puts and commits the 300.
+// corpus puts and commits the entries of corpusEntries.
 func corpus(c *collection) {
 	all := corpusEntries()
 	c.do(put(all[:100]...), put(all[100:]...), commit("corpus"))
 }
 
-// randomSearch compares searches in the corpus, one by one and many in a call, before and after two in five of the
-// entries were replaced or deleted by two commits: the statistics of the lexical leg are those of the living.
+// randomSearch compares searches in the corpus, one by one and many in a call. It does so before and
+// after two commits that replace or delete two in five of the entries: the statistics of the lexical
+// leg must count only entries that still exist.
 func randomSearch(name string, r sdk.Ranking) []fact {
 	search := func(c *collection) {
 		if !slices.Contains(c.modes(), r.Mode) {
@@ -242,7 +243,7 @@ func randomEntry(r *rand.Rand, i int) sdk.Entry {
 	return e
 }
 
-// randomText draws words of which few are frequent and many are rare.
+// randomText draws words; a few words are frequent and many are rare.
 func randomText(r *rand.Rand, words int) string {
 	all := make([]string, words)
 	for i := range all {
@@ -251,7 +252,7 @@ func randomText(r *rand.Rand, words int) string {
 	return strings.Join(all, " ")
 }
 
-// randomVector has any direction, and a length from 0.1 to 10.
+// randomVector returns a vector of random direction, with a length from 0.1 to 10.
 func randomVector(r *rand.Rand) []float32 {
 	x := make([]float32, dimension)
 	length := math.Pow(10, 2*r.Float64()-1)
@@ -261,7 +262,7 @@ func randomVector(r *rand.Rand) []float32 {
 	return x
 }
 
-// queries draws n queries whose first depth places are clear in each leg.
+// queries draws n queries for which the order of the first depth hits of each leg is clear.
 func (c *collection) queries(n, depth int) []sdk.Query {
 	random := rand.New(rand.NewPCG(7, 3))
 	var all []sdk.Query
@@ -277,8 +278,8 @@ func (c *collection) queries(n, depth int) []sdk.Query {
 	return nil
 }
 
-// clear reports whether no two scores of the first places of a leg are so close that rounding could exchange
-// them, unless they are equal.
+// clear reports whether the order of the first hits of each leg is clear: no two scores are so close
+// that rounding could exchange them, unless they are equal.
 func (c *collection) clear(q sdk.Query, depth int) bool {
 	modes := c.modes()
 	hits, err := c.model.Search(c.Context(), c.name, sdk.Search{Mode: modes[len(modes)-1], NumCandidates: depth + 1}, []sdk.Query{q})
@@ -297,8 +298,8 @@ func (c *collection) clear(q sdk.Query, depth int) bool {
 	return apart(hits[0].Dense, func(h sdk.Hit) float32 { return h.Dense }) && apart(hits[0].Lexical, func(h sdk.Hit) float32 { return h.Lexical })
 }
 
-// ties are steps by which equal scores have to stand in the order of the ids, also where only some of them are
-// wanted.
+// ties returns steps that check that equal scores are sorted by the ids, even if only some of the
+// entries are wanted.
 func ties() []step {
 	order := rand.New(rand.NewPCG(1, 2)).Perm(40)
 	entries := many(42, func(i int) sdk.Entry {
@@ -334,7 +335,7 @@ func depths(c *collection) {
 		} {
 			for _, f := range []sdk.Fusion{weighted, rrf} {
 				r := ranking(mode, f, d.depth, d.topK)
-				if r.Texts = i%2 == 0; d.depth <= 60 || f != rrf { // queries makes only the first 60 places clear, and rrf counts ranks
+				if r.Texts = i%2 == 0; d.depth <= 60 || f != rrf { // queries makes only the first 60 hits clear, and rrf counts ranks
 					c.compare(r, queries...)
 				}
 			}
@@ -342,7 +343,7 @@ func depths(c *collection) {
 	}
 }
 
-// nothing compares searches for what is not there, or for nothing.
+// nothing compares searches for words that do not occur, or for nothing.
 func nothing(c *collection) {
 	vector := corpusEntries()[0].Vector
 	for _, mode := range c.modes() {
@@ -354,8 +355,8 @@ func nothing(c *collection) {
 	}
 }
 
-// everyAnalyzer checks that texts and queries go through the analyzer that the
-// collection was made with, in another process, too.
+// everyAnalyzer checks that texts and queries go through the collection's analyzer, also in another
+// process.
 func everyAnalyzer() (all []fact) {
 	var entries []sdk.Entry
 	for i, text := range []string{

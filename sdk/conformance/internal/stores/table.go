@@ -7,11 +7,11 @@ import (
 	"github.com/racflow/racflow/sdk/conformance/internal/harness"
 )
 
-// fact is a row of the table: what is done, step by step, with a new collection in a process of its own.
+// fact is a row of the table: the steps to take with a new collection in a process of its own.
 type fact struct {
 	name   string
 	steps  []step
-	schema sdk.Schema // other than that of most
+	schema sdk.Schema // if it differs from the usual one
 }
 
 // step does something with the store and with its model, and compares them.
@@ -46,7 +46,7 @@ var topics = []struct {
 
 const filtersWhy = "Filters choose entries before the best are chosen; one too many or too few is a wrong answer that nobody sees."
 
-// Checks are all checks of stores.
+// Checks returns all checks of stores.
 func Checks() (all []harness.Check) {
 	for _, topic := range topics {
 		for _, f := range topic.facts() {
@@ -85,7 +85,7 @@ func put(entries ...sdk.Entry) step { return func(c *collection) { c.put(entries
 func del(ids ...string) step        { return func(c *collection) { c.delete(ids...) } }
 func get(ids ...string) step        { return func(c *collection) { c.get(ids...) } }
 
-// commit commits, and compares all that is committed.
+// commit commits, and compares everything committed.
 func commit(note string) step {
 	return func(c *collection) {
 		c.commit(note)
@@ -93,7 +93,7 @@ func commit(note string) step {
 	}
 }
 
-// scan compares scans; the order of the entries is the same in all that have them.
+// scan compares scans; all scans must return the entries in the same order.
 func scan(scans ...sdk.Scan) step {
 	return func(c *collection) {
 		order := c.scan(sdk.Scan{})
@@ -105,12 +105,12 @@ func scan(scans ...sdk.Scan) step {
 	}
 }
 
-// search compares what a ranking finds for queries.
+// search compares the results of a ranking for queries.
 func search(r sdk.Ranking, queries ...sdk.Query) step {
 	return func(c *collection) { c.compare(r, queries...) }
 }
 
-// at takes steps with a collection beside this one, whose name has a suffix.
+// at takes steps with a second collection, whose name has a suffix.
 func at(suffix string, steps ...step) step { return as(suffix, sdk.Schema{}, steps...) }
 
 // as is at, with another schema.
@@ -131,7 +131,7 @@ func as(suffix string, schema sdk.Schema, steps ...step) step {
 	}
 }
 
-// beside takes steps in another process, which is the same one for all steps of a fact.
+// beside takes steps in another process; all steps of a fact share this process.
 func beside(steps ...step) step {
 	return func(c *collection) {
 		o := c.others[""]
@@ -145,7 +145,7 @@ func beside(steps ...step) step {
 	}
 }
 
-// short leaves the fact out of a short test.
+// short skips the fact in a short test.
 func short(why string) step {
 	return func(c *collection) {
 		if c.Options.Short {

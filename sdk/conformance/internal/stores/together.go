@@ -28,9 +28,9 @@ func processFacts() []fact {
 	}
 }
 
-// twoWriters opens the collection in two processes, each of which puts an entry of its own when it has its
-// first turn, and commits when it has its second. What there is then is compared with what they were told:
-// at least one of them succeeds, and nothing of it is lost; whoever is refused may try again.
+// twoWriters opens the collection in two processes. On its first turn, each process puts an entry of
+// its own; on its second turn it commits. The final state must fit the results of these calls: at
+// least one process succeeds, and nothing of it is lost. A process that was refused may try again.
 func twoWriters(turns ...int) step {
 	return func(c *collection) {
 		c.do(beside())
@@ -119,9 +119,10 @@ func togetherFacts() []fact {
 
 func ptr(f sdk.Filter) *sdk.Filter { return &f }
 
-// whileWriting replaces all entries by each of many commits, while a reader for each filter finds one committed state each
-// time: all entries, or those of its tenant, and all of one commit. Every entry moves to the other one of two
-// tenants each time; what a tenant finds is its own, and an entry that moves while its text is fetched may be left out.
+// whileWriting replaces all entries with each of many commits, while a reader for each filter
+// searches. Each time, a reader must find one committed state: all entries, or those of its tenant,
+// from one commit. Every commit moves each entry to the other of two tenants. A tenant must find only
+// its own entries; an entry that moves while its text is fetched may be left out.
 func whileWriting(filters ...*sdk.Filter) step {
 	const entries = 40
 	return func(c *collection) {
@@ -163,7 +164,7 @@ func whileWriting(filters ...*sdk.Filter) step {
 	}
 }
 
-// oneState reads all entries in every way, or those of a tenant by searches.
+// oneState reads all entries in every way, or the entries of one tenant by searches.
 func (c *collection) oneState(ids []string, filter *sdk.Filter) error {
 	same := func(what string, found int, commit any, first any) error {
 		if commit != first {
@@ -213,7 +214,7 @@ func (c *collection) oneState(ids []string, filter *sdk.Filter) error {
 	return nil
 }
 
-// manySearches searches at the same time for what it has found in one call.
+// manySearches runs single searches at the same time and compares them with one call for all queries.
 func manySearches(c *collection) {
 	queries := c.queries(40, 10)
 	var calls errgroup.Group
@@ -238,8 +239,8 @@ func manySearches(c *collection) {
 	}
 }
 
-// givesUp opens the collection again after each call that was given up, when that one has ended: nobody
-// can know what is pending, and a store may refuse changes until then.
+// givesUp waits until each cancelled call has ended, and then opens the collection again: nobody can
+// know which changes are pending, and until then a store may refuse changes.
 func (c *collection) givesUp(many int, call func(ctx context.Context, n int) error) {
 	const few = 1
 	again := func() {
