@@ -1,6 +1,6 @@
-// Package examples holds the data that the pipeline files read, so that a binary without a
-// checkout can write it: racflow init --example. The other examples are programs and
-// settings, which are of use in a checkout only.
+// Package examples holds the data that the pipeline files read, so that a binary without a checkout
+// can write them: racflow init --example. The other examples are programs and settings, which are
+// useful only in a checkout.
 package examples
 
 import "embed"

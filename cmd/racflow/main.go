@@ -1,5 +1,5 @@
-// Command racflow runs pipelines of retrieval-augmented classification and contextual retrieval that are written in HCL
-// files. A racflow with stages of your own linked in is this file with more of them.
+// Command racflow runs pipelines of retrieval-augmented classification and contextual retrieval,
+// written in HCL files. A racflow with your own stages linked in is this file with additional stages.
 package main
 
 import (

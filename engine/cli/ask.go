@@ -31,7 +31,7 @@ sentence that matches the question best; --whole shows all of them.
 
 Exit code 0: the question went through, answered or not; 1: it could not; 3: it failed, or a voter had to stop.`
 
-// questioning is racflow ask.
+// questioning holds the flags of racflow ask.
 type questioning struct {
 	flags    fileFlags
 	format   string
@@ -41,7 +41,7 @@ type questioning struct {
 
 func newAsk() *cobra.Command {
 	var a questioning
-	a.flags.more.Lists, a.flags.more.Likely = true, true // with the texts of what was found, and the labels after the answer
+	a.flags.more.Lists, a.flags.more.Likely = true, true // with the texts of the candidates, and the labels after the answer
 	c := &cobra.Command{
 		Use:   `ask [FILE] "QUESTION"`,
 		Short: "Ask a pipeline one question",
@@ -107,7 +107,7 @@ func (q *questioning) run(c *cobra.Command, args []string) error {
 	})
 }
 
-// write shows the result.
+// write writes the result.
 func (q *questioning) write(c *cobra.Command, a *app, p *workspace.Pipeline, r outcome.Result) error {
 	a.progress.Clear()
 	out := c.OutOrStdout()
@@ -122,8 +122,7 @@ func (q *questioning) write(c *cobra.Command, a *app, p *workspace.Pipeline, r o
 	})
 }
 
-// readQuestion returns the question, and what is left of standard input for the
-// knowledge.
+// readQuestion returns the question, and the rest of standard input for the knowledge.
 func readQuestion(ctx context.Context, given string, stdin io.Reader) (string, io.Reader, error) {
 	if given == "-" {
 		text, err := bounded.Interruptible(ctx, func() ([]byte, error) {
@@ -146,7 +145,7 @@ func readQuestion(ctx context.Context, given string, stdin io.Reader) (string, i
 	return question, stdin, nil
 }
 
-// missing says what a language model would add, and how to give one; nothing where one answers.
+// missing says what a language model would add and how to configure one; empty: a model answers.
 func missing(p *workspace.Pipeline) string {
 	searches := false
 	for _, stage := range p.Definition().Stages {

@@ -96,7 +96,7 @@ func writeStats(tw *tabwriter.Writer, head, all string, s cache.Stats) {
 	fmt.Fprintf(tw, "%s\t%d\t%s\t\t\n", all, s.Entries, size(s.Bytes))
 }
 
-// kindsOfCache are what trim and clear work on.
+// kindsOfCache are the kinds of entries that trim and clear remove.
 var kindsOfCache = []string{"answers", "vectors"}
 
 // cacheArgs checks the names of kinds.
@@ -109,7 +109,7 @@ func cacheArgs(_ *cobra.Command, args []string) error {
 	return nil
 }
 
-// eachKind removes of each named kind, or of both, and says what it has removed.
+// eachKind removes entries of each named kind, or of both kinds, and reports what it has removed.
 func eachKind(c *cobra.Command, state string, kinds []string, remove map[string]func(folder string) (cache.Cleared, error)) error {
 	if err := workspace.CheckState(state); err != nil {
 		return err
@@ -202,7 +202,7 @@ func newCacheClear() *cobra.Command {
 			}
 			before, vectors := time.Now().Add(-older), cache.Limits{Age: older}
 			if older == 0 {
-				before, vectors = time.Unix(0, math.MaxInt64), cache.Limits{Bytes: 1} // whatever a clock said
+				before, vectors = time.Unix(0, math.MaxInt64), cache.Limits{Bytes: 1} // whatever the clock said
 			}
 			return eachKind(c, state, kinds, map[string]func(string) (cache.Cleared, error){
 				"answers": func(folder string) (cache.Cleared, error) { return cache.Clear(folder, before) },
@@ -230,7 +230,7 @@ func parseSize(text string) (int64, error) {
 	return 0, fmt.Errorf("a size is a number above 0, with B, kB, MB, GB, TB, KiB, MiB, GiB or TiB behind it")
 }
 
-// size shows bytes in a unit that suits them.
+// size formats bytes in a suitable unit.
 func size(n int64) string {
 	if n < 1e6 {
 		return fmt.Sprintf("%.1f kB", float64(n)/1e3)

@@ -23,15 +23,15 @@ import (
 	"github.com/racflow/racflow/sdk/support"
 )
 
-// app is what a verb on a pipeline file works with: the engine, and standard error,
-// where its events are shown.
+// app is the context of a verb on a pipeline file: the engine, and a display of its events on
+// standard error.
 type app struct {
 	*workspace.Workspace
 	*display
-	ended func(error) // what watches the verb hears of its end
+	ended func(error) // reports the end of the verb to whatever watches it
 }
 
-// open makes ready to load files and start processes. It does neither.
+// open prepares loading files and starting processes. It does neither.
 func (f *fileFlags) open(c *cobra.Command, stdin io.Reader) (*app, error) {
 	if f.state == "" {
 		return nil, errors.New("--state is empty: name a folder")
@@ -62,7 +62,7 @@ func (a *app) close() {
 	a.Close()
 }
 
-// files calls do with a workspace, which ends with it.
+// files calls do with a workspace, and closes the workspace afterwards.
 func (f *fileFlags) files(c *cobra.Command, do func(*app) error) error {
 	a, err := f.open(c, c.InOrStdin())
 	if err != nil {
@@ -72,8 +72,8 @@ func (f *fileFlags) files(c *cobra.Command, do func(*app) error) error {
 	return do(a)
 }
 
-// pipelineOf calls do with the pipeline of a file, which ends with it. No stage is
-// started before.
+// pipelineOf calls do with the pipeline of a file, and closes the pipeline afterwards. It starts no
+// stage before.
 func (f *fileFlags) pipelineOf(c *cobra.Command, path string, stdin io.Reader, do func(*app, *workspace.Pipeline) error) (err error) {
 	a, err := f.open(c, stdin)
 	if err != nil {
@@ -90,16 +90,16 @@ func (f *fileFlags) pipelineOf(c *cobra.Command, path string, stdin io.Reader, d
 	return do(a, p)
 }
 
-// Package cli is the command racflow. It decides nothing that other programs need: verbs read flags, call package engine,
-// and show what it answers.
+// Package cli is the command racflow. It decides nothing that other programs need: verbs read flags,
+// call package engine, and show the results.
 
 // Exit codes; README lists them for people.
 const (
 	exitOK          = 0
-	exitFailed      = 1 // could not start, or broke off
-	exitUsage       = 2 // a word or flag of the command line is unknown, and nothing was done
+	exitFailed      = 1 // could not start, or ended early
+	exitUsage       = 2 // unknown word or flag on the command line; nothing was done
 	exitItemsFailed = 3 // finished, but some items or rows failed or lack a voter
-	exitUnexpected  = 4 // finished, and what a file expects does not hold
+	exitUnexpected  = 4 // finished, but an expectation of a file is not met
 	exitInterrupted = 130
 )
 
@@ -116,20 +116,20 @@ func (e *exitError) Error() string {
 	return e.err.Error()
 }
 
-// stderr is standard error for what people read. Verbs get it, and the same for standard output, from cobra; they write what
-// programs read to terminal.Data of that.
+// stderr is standard error for texts for people. Verbs get it from cobra, and the same for standard
+// output. Output for programs goes to terminal.Data of these.
 var stderr = terminal.NewWriter(os.Stderr)
 
-// builtin are the stages of the program; Run sets it.
+// builtin holds the stages of the program; Run sets it.
 var builtin workspace.Builtin
 
-// Run executes the command line of this process (os.Args) with the stages of the program, and returns the exit code:
-// 0: all of it was done; 1: it could not start, or broke off; 2: a word or flag is unknown, and nothing was done; 3: it
-// finished, and something failed or needs a look; 4: what a file expects does not hold; 130: interrupted. more are
-// commands that the stages bring along.
+// Run executes the command line of this process (os.Args) with the stages of the program, and returns
+// the exit code: 0: everything was done; 1: it could not start, or ended early; 2: a word or flag is
+// unknown, and nothing was done; 3: it finished, and something failed or needs a look; 4: an
+// expectation of a file is not met; 130: interrupted. more are additional commands of the stages.
 //
-// Call it before all else: the engine executes the program again for each stage, and there Run becomes the
-// stage and does not return.
+// Call it before all else: the engine executes the program again for each stage; there Run becomes
+// the stage and does not return.
 func Run(stages []sdk.Stage, more ...*cobra.Command) int {
 	builtin = workspace.Serve(stages)
 	startup.Over()
@@ -139,9 +139,9 @@ func Run(stages []sdk.Stage, more ...*cobra.Command) int {
 	return execute(interruptible(), os.Args[1:], more...)
 }
 
-// interruptible returns a context that ends with the first signal to stop. From
-// then on a signal does what it does to any process: it ends it at once, should
-// the work not notice its context. Stages end when their engine is gone.
+// interruptible returns a context that ends with the first signal to stop. A second signal has its
+// usual effect: it ends the process at once, in case the work does not notice the end of its context.
+// Stages end when their engine is gone.
 func interruptible() context.Context {
 	ctx, cancel := context.WithCancel(context.Background())
 	signals := make(chan os.Signal, 1)
@@ -170,7 +170,7 @@ func execute(ctx context.Context, args []string, more ...*cobra.Command) int {
 		err = nil
 	case errors.As(err, &exit):
 		code, err = exit.code, exit.err
-	case strings.HasPrefix(err.Error(), "unknown command "): // of a command that takes no words
+	case strings.HasPrefix(err.Error(), "unknown command "): // of a command without words
 		code = exitUsage
 	case strings.HasPrefix(err.Error(), "if any flags in the group ["): // cobra's words for flags that exclude each other
 		_, both, _ := strings.Cut(err.Error(), "; [")
@@ -234,14 +234,15 @@ func newRoot(more ...*cobra.Command) *cobra.Command {
 		}
 		return c.Help()
 	}
-	root.SetHelpFunc(func(c *cobra.Command, _ []string) { _ = writeHelp(c.OutOrStdout(), c, false) }) // nowhere is left to report a broken output
+	root.SetHelpFunc(func(c *cobra.Command, _ []string) { _ = writeHelp(c.OutOrStdout(), c, false) }) // a broken output cannot be reported anywhere
 	completions(root)
 	root.SetFlagErrorFunc(unknownFlag)
 	strict(root)
 	return root
 }
 
-// prepare makes ready what commands have in common, before one runs. What cobra says before goes to standard error.
+// prepare does what all commands need before they run. Earlier messages of cobra go to standard
+// error.
 func prepare(c *cobra.Command, _ []string) error {
 	if c.OutOrStdout() == io.Writer(os.Stdout) {
 		c.Root().SetOut(terminal.NewWriter(os.Stdout))
@@ -252,8 +253,8 @@ func prepare(c *cobra.Command, _ []string) error {
 	return nil
 }
 
-// strict has c and the commands below it refuse words that are no commands. Cobra prints the help of a
-// group in their place, and succeeds.
+// strict makes c and its subcommands refuse unknown words. Without it, cobra prints the help of a
+// group and succeeds.
 func strict(c *cobra.Command) {
 	if c.HasSubCommands() {
 		c.Args, c.DisableFlagsInUseLine = commandWord, true
@@ -266,7 +267,7 @@ func strict(c *cobra.Command) {
 	}
 }
 
-// commandWord refuses a word behind a group: cobra would have found the command of that name.
+// commandWord refuses a word after a group: cobra would have found a command of that name.
 func commandWord(group *cobra.Command, words []string) error {
 	if len(words) == 0 {
 		return nil
@@ -277,7 +278,7 @@ func commandWord(group *cobra.Command, words []string) error {
 	}
 	meant := rule.Nearest(words[0], names)
 	if others := group.SuggestionsFor(words[0]); meant == "" && len(others) > 0 {
-		meant = others[0] // that another word is known to stand for, or begins
+		meant = others[0] // a command that the word stands for or begins
 	}
 	err := fmt.Errorf("unknown command %q for %q", words[0], group.CommandPath())
 	if instead, is := gone[words[0]]; is {
@@ -308,13 +309,13 @@ func unknownFlag(c *cobra.Command, err error) error {
 	return usageError(c, err, meant)
 }
 
-// Advice in place of what version 0.1 had for runs on many machines.
+// Advice that replaces the features of version 0.1 for runs on many machines.
 const (
 	dividedInstead = "runs are no longer spread over NATS servers; racflow run --part I/N answers a part of the input on each machine, and racflow runs merge joins the parts (examples/cluster)"
 	sharedInstead  = "limits and answers are no longer shared over NATS servers; a gateway in front of the model, such as LiteLLM, keeps one limit for several runs (examples/cluster)"
 )
 
-// gone maps verbs and flags of earlier versions to what takes their place.
+// gone maps verbs and flags of earlier versions to advice on their replacements.
 var gone = map[string]string{
 	"worker": dividedInstead, "attach": dividedInstead,
 	"--on": dividedInstead, "--on-credentials": dividedInstead, "--on-ca": dividedInstead, "--on-cert": dividedInstead, "--on-key": dividedInstead,

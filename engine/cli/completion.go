@@ -15,8 +15,8 @@ import (
 	"github.com/racflow/racflow/pipelines"
 )
 
-// completions gives every verb below c what a shell offers for its arguments and flags. What
-// an argument is, the verb's usage says: FILE, RUN, ID, KIND or NAME.
+// completions gives every verb below c the shell completions of its arguments and flags. The verb's
+// usage says what an argument is: FILE, RUN, ID, KIND or NAME.
 func completions(c *cobra.Command) {
 	if c.ValidArgsFunction == nil && c.ValidArgs == nil {
 		c.ValidArgsFunction = arguments(c)
@@ -31,7 +31,7 @@ func completions(c *cobra.Command) {
 	} {
 		if c.Flags().Lookup(name) != nil {
 			if err := c.RegisterFlagCompletionFunc(name, complete); err != nil {
-				panic(err) // the flag is there, and has none yet
+				panic(err) // the flag exists, and has no completion yet
 			}
 		}
 	}
@@ -40,7 +40,7 @@ func completions(c *cobra.Command) {
 	}
 }
 
-// arguments is what completes the arguments of a verb; nil: files.
+// arguments returns the completion function of a verb's arguments; nil: files.
 func arguments(c *cobra.Command) cobra.CompletionFunc {
 	_, usage, _ := strings.Cut(c.Use, " ")
 	word, _, _ := strings.Cut(usage, " ")
@@ -65,7 +65,7 @@ func arguments(c *cobra.Command) cobra.CompletionFunc {
 		return cobra.FixedCompletions(names, cobra.ShellCompDirectiveDefault) // or a folder
 	case "racflow model verify", "racflow model remove":
 		return func(_ *cobra.Command, given []string, _ string) ([]string, cobra.ShellCompDirective) {
-			names, _ := model.Installed() // a shell has no use for the error
+			names, _ := model.Installed() // a shell cannot show the error
 			return slices.DeleteFunc(names, func(n string) bool { return slices.Contains(given, n) }), cobra.ShellCompDirectiveNoFileComp
 		}
 	}
@@ -75,7 +75,7 @@ func arguments(c *cobra.Command) cobra.CompletionFunc {
 	return nil
 }
 
-// completeRun completes the runs of the state folder, the newest first.
+// completeRun completes the IDs of runs in the state folder, the newest first.
 func completeRun(c *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 	state := stateDir
 	if f := c.Flags().Lookup("state"); f != nil {

@@ -18,7 +18,7 @@ import (
 	"github.com/racflow/racflow/engine/internal/workspace"
 )
 
-// votedRows is on how many rows of a knowledge voters vote unless a flag says otherwise.
+// votedRows is the number of rows of a knowledge on which voters vote, unless a flag says otherwise.
 const votedRows = 10_000
 
 var doctorLong = `No model is asked, and no file is changed. Findings come with some of their rows and with what to do, the most
@@ -108,7 +108,7 @@ func newDoctor() *cobra.Command {
 	return c
 }
 
-// propose writes a corrected copy of the only knowledge with rows.
+// propose writes a corrected copy of the knowledge, if only one knowledge has rows.
 func propose(c *cobra.Command, found *workspace.Diagnosis, to string, format source.Format, file string) (err error) {
 	var sets []*doctor.Set
 	reads := []string{file}
@@ -189,7 +189,7 @@ more. It extrapolates a power law: doubling the rows leaves the same share of th
 as it did on average where the rows were doubled here or, since curves flatten, in the last doubling if that left
 more. Few items say little about a label, so its accuracy is drawn towards that of labels with as many rows.`
 
-// evaluating is racflow eval.
+// evaluating holds the flags of racflow eval.
 type evaluating struct {
 	flags   fileFlags
 	to      resultFlags
@@ -229,13 +229,13 @@ func newEval() *cobra.Command {
 	return c
 }
 
-// curveFolds is the number of folds of --curve, unless --folds says another.
+// curveFolds is the number of folds of --curve, unless --folds sets it.
 const curveFolds = 5
 
 // several reports whether one table compares several pipelines.
 func (e *evaluating) several() bool { return len(e.options.Sweep)+len(e.options.Ablate) > 0 }
 
-// check reads the flags, and refuses those that do not go together.
+// check reads the flags, and refuses combinations that do not go together.
 func (e *evaluating) check(stdout io.Writer) (err error) {
 	o := &e.options
 	if o.Sweep, err = parseSweep(e.sweep); err != nil {
@@ -322,7 +322,7 @@ func (e *evaluating) write(out io.Writer, found *workspace.Evaluation) error {
 	return report.Eval(out, found.Rows[0].Report)
 }
 
-// maxCombinations bounds a product that was surely not meant.
+// maxCombinations bounds the combinations of a sweep; more were surely not meant.
 const maxCombinations = 1000
 
 // parseSweep reads --sweep flags.
@@ -337,7 +337,7 @@ func parseSweep(flags []string) ([]eval.Target, error) {
 	return all, err
 }
 
-// parseTargets reads flags with a name: TARGET=VALUE,VALUE,... each.
+// parseTargets reads flags of the form TARGET=VALUE,VALUE,...
 func parseTargets(name string, flags []string) ([]eval.Target, error) {
 	var all []eval.Target
 	for _, f := range flags {
@@ -356,7 +356,7 @@ func parseTargets(name string, flags []string) ([]eval.Target, error) {
 	return all, nil
 }
 
-// splitValues splits at the commas that stand outside of quotes and brackets.
+// splitValues splits at commas outside of quotes and brackets.
 func splitValues(text string) []string {
 	var values []string
 	depth, from, quoted := 0, 0, false

@@ -68,11 +68,11 @@ func newExplain() *cobra.Command {
 	return c
 }
 
-// explained is an item of a run with what made it.
+// explained is an item of a run with everything that led to its answer.
 type explained struct {
 	Run string `json:"run"`
 	*explain.Item
-	RunGone []string `json:"run_gone,omitempty"` // of the run as a whole
+	RunGone []string `json:"run_gone,omitempty"` // of the whole run
 }
 
 func (e explained) write(w io.Writer) error {
@@ -166,7 +166,7 @@ func (e explained) writeSeen(w io.Writer) {
 	}
 }
 
-// indented is a text of several lines as a person may read it.
+// indented returns a text of several lines, indented for people.
 func indented(text string) string {
 	var out strings.Builder
 	for line := range strings.Lines(text) {
@@ -185,7 +185,7 @@ differently.
 After run --keep all, the page can explain every item, not only those that need a look. It holds texts of your
 items and your knowledge: give it to nobody who may not see these.`
 
-// reportPage makes the page of a run, or of it and another one.
+// reportPage makes the page of a run, or of two runs to compare.
 func reportPage(c *cobra.Command, run *explain.Run, o workspace.Options, state string, args []string) (page.Page, error) {
 	if len(args) == 1 {
 		return page.RunPage(c.Context(), run)

@@ -24,8 +24,8 @@ import (
 	"github.com/racflow/racflow/engine/internal/workspace"
 )
 
-// takeFile makes the pipeline file of the working directory the first argument of a verb that was given
-// none, and prints its name on standard error.
+// takeFile is for a verb without arguments: it makes the pipeline file of the working directory the
+// first argument, and prints its name on standard error.
 func takeFile(c *cobra.Command) error {
 	path, err := usualFile()
 	if err != nil {
@@ -37,8 +37,8 @@ func takeFile(c *cobra.Command) error {
 	return nil
 }
 
-// usualFile finds the pipeline file of the working directory: pipeline.hcl, or else the only file with a
-// pipeline block.
+// usualFile finds the pipeline file of the working directory: pipeline.hcl, or else the only file
+// with a pipeline block.
 func usualFile() (string, error) {
 	entries, err := os.ReadDir(".")
 	if err != nil {
@@ -131,7 +131,7 @@ func formatFile(c *cobra.Command, path string, check bool) (bool, error) {
 	return differs, err
 }
 
-// replaceFile writes a file whole, or leaves it as it is.
+// replaceFile writes a file completely, or leaves it unchanged.
 func replaceFile(path string, content []byte) error {
 	f, err := disk.OpenOutput(path, nil)
 	if err != nil {

@@ -26,8 +26,8 @@ import (
 	"github.com/racflow/racflow/engine/internal/workspace"
 )
 
-// debugging says which process a debugger can be attached to, and waits until one is or, at
-// a terminal, until Enter is pressed.
+// debugging prints the process id for a debugger, and waits until one is attached or, at a terminal,
+// until Enter is pressed.
 type debugging struct {
 	print    func(format string, args ...any)
 	attached func(ctx context.Context, pid int) error
@@ -59,7 +59,7 @@ func (d *debugging) wait(ctx context.Context, stage string, pid int) error {
 	}
 }
 
-// listen reads the terminal for as long as the command runs: nothing takes back a read.
+// listen reads the terminal as long as the command runs: a read cannot be taken back.
 func (d *debugging) listen() {
 	d.enter = make(chan struct{})
 	go func() {
@@ -69,7 +69,7 @@ func (d *debugging) listen() {
 	}()
 }
 
-// debuggingAt is for the command's own terminal, unless that is read as the input.
+// debuggingAt uses the command's own terminal, unless the terminal is the input.
 func debuggingAt(print func(string, ...any), stdin io.Reader) func(context.Context, string, int) error {
 	d := &debugging{print: print, attached: workspace.DebuggerAttached}
 	if isTerminal(stdin) {
@@ -78,11 +78,11 @@ func debuggingAt(print func(string, ...any), stdin io.Reader) func(context.Conte
 	return d.wait
 }
 
-// stateDir is where knowledge is kept unless a flag says otherwise.
+// stateDir is the state folder unless a flag names another.
 const stateDir = workspace.DefaultState
 
-// fileFlags are the flags of verbs that load a pipeline file: of all of them, and of
-// those that take items or call services.
+// fileFlags are the flags of verbs that load a pipeline file: flags of all such verbs, and of those
+// that take items or call services.
 type fileFlags struct {
 	vars, varFiles []string
 	set            []string // arguments of blocks
@@ -99,10 +99,10 @@ type fileFlags struct {
 
 	trust *trusting // nil: the verb has no flag for it
 
-	watched   bool // the verb can be watched from outside
+	watched   bool // it registers the telemetry flags
 	telemetry telemetryFlags
 
-	more workspace.Options // what a verb asks for beside its flags
+	more workspace.Options // options that the verb sets in addition to its flags
 }
 
 func (f *fileFlags) register(c *cobra.Command) {
@@ -125,7 +125,7 @@ func (f *fileFlags) registerPlugins(c *cobra.Command) {
 	c.Flags().StringArrayVar(&f.plugins, "plugins", nil, "use the plugins in `DIR`, which are being developed, whatever the file has locked (may be repeated)")
 }
 
-// registerInput registers the flags that say which items to work on.
+// registerInput registers the flags that select the items to work on.
 func (f *fileFlags) registerInput(c *cobra.Command) {
 	section(c, "The input", func(c *cobra.Command) {
 		c.Flags().StringVar(&f.input, "input", "", "read items from `FILE` (tsv, csv, jsonl, json, packed or not, parquet, xlsx; a glob of them, or - for standard input) in place of the pipeline's input")
@@ -133,7 +133,7 @@ func (f *fileFlags) registerInput(c *cobra.Command) {
 	})
 }
 
-// registerPart registers the flags that say which part of the input to work on.
+// registerPart registers the flags that select a part of the input.
 func (f *fileFlags) registerPart(c *cobra.Command) {
 	section(c, "The input", func(c *cobra.Command) {
 		c.Flags().TextVar(&f.more.Share, "part", journal.Share{}, "answer only the `I/N`th of N parts of the input, such as 2/3: racflow runs merge puts the runs of all parts together")
@@ -153,13 +153,13 @@ func (f *fileFlags) registerCalls(c *cobra.Command) {
 	})
 }
 
-// registerTelemetry registers the flags of verbs that can be watched from outside.
+// registerTelemetry registers the flags for traces and metrics.
 func (f *fileFlags) registerTelemetry(c *cobra.Command) {
 	f.watched = true
 	f.telemetry.register(c)
 }
 
-// registerSpend registers the flags that say what is spent where it counts most.
+// registerSpend registers the flags that spend calls or money on the least sure items.
 func (f *fileFlags) registerSpend(c *cobra.Command) {
 	section(c, "Calls of models and other services", func(c *cobra.Command) {
 		c.Flags().Var(wish[int]{&f.more.Spend.Calls, strconv.Atoi, "a whole number"}, "calls", "make `N` calls of voters' services, about the items whose answers are least sure")
@@ -168,7 +168,7 @@ func (f *fileFlags) registerSpend(c *cobra.Command) {
 	})
 }
 
-// wish is the value of a flag that may be left out, and may be 0.
+// wish is the value of an optional flag that may also be 0.
 type wish[T int | float64] struct {
 	to    **T
 	parse func(string) (T, error)
@@ -193,7 +193,7 @@ func (w wish[T]) Set(text string) error {
 	return nil
 }
 
-// options are what the engine needs to know of the flags.
+// options converts the flags into the engine's options.
 func (f *fileFlags) options(stdin io.Reader) (workspace.Options, error) {
 	o := f.more
 	o.Vars = map[string]string{}
@@ -212,7 +212,7 @@ func (f *fileFlags) options(stdin io.Reader) (workspace.Options, error) {
 		}
 		o.Set = append(o.Set, pipeline.Override{Target: target, Value: value})
 	}
-	o.Set = append(o.Set, f.more.Set...) // the last one of a target wins
+	o.Set = append(o.Set, f.more.Set...) // the last value of a target wins
 	var err error
 	if o.Columns, err = columnsOf("--column", f.columns, "gold"); err != nil {
 		return o, err
@@ -238,7 +238,7 @@ func (f *fileFlags) options(stdin io.Reader) (workspace.Options, error) {
 	return o, nil
 }
 
-// columnsOf reads the columns that a flag names; own are further parts that it may name.
+// columnsOf reads the columns that a flag names; own is an additional meaning that it accepts.
 func columnsOf(flag string, given []string, own string) (map[string]string, error) {
 	columns := map[string]string{}
 	for _, c := range given {
@@ -254,8 +254,8 @@ func columnsOf(flag string, given []string, own string) (map[string]string, erro
 	return columns, nil
 }
 
-// oneFile checks the arguments of a verb that works on a pipeline file. Where there is none, the
-// verb works on that of the working directory.
+// oneFile checks the arguments of a verb that works on one pipeline file. Without an argument, the
+// verb works on the file of the working directory.
 func oneFile(c *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return takeFile(c)
@@ -276,7 +276,7 @@ func words(number int, advice string) cobra.PositionalArgs {
 	}
 }
 
-// singleDash lets long flags be written with one dash, as other tools that read HCL have them: -var, -var-file.
+// singleDash accepts long flags with one dash, as other tools that read HCL do: -var, -var-file.
 func singleDash(root *cobra.Command, args []string) []string {
 	long := map[string]bool{}
 	var visit func(*cobra.Command)
@@ -300,13 +300,13 @@ func singleDash(root *cobra.Command, args []string) []string {
 	return out
 }
 
-// mistyped reports whether a word behind one dash is neither some of -q, -v and -h nor -oFILE, nor a number: it was meant
-// for a long flag, of which the error names the nearest.
+// mistyped reports whether a word after one dash was meant as a long flag. It is neither a
+// combination of -q, -v and -h, nor -oFILE, nor a number. The error then names the nearest long flag.
 func mistyped(word string) bool {
 	return unicode.IsLetter(rune(word[0])) && word[0] != 'o' && strings.Trim(word, "qvh") != ""
 }
 
-// keep is the value of a flag that says of which items a journal notes what was seen.
+// keep is the value of the flag that selects the items for which a journal records what was seen.
 type keep journal.Keep
 
 func (k *keep) Type() string   { return "which" }
@@ -320,8 +320,8 @@ func (k *keep) Set(text string) error {
 	return nil
 }
 
-// money and tokens are the values of flags that set a bound. A bound of 0 would be
-// none, so it is refused.
+// money and tokens are the values of flags that set a bound. They refuse 0, which would mean no
+// bound.
 type (
 	money  float64
 	tokens int64
@@ -353,7 +353,7 @@ func (t *tokens) Set(text string) error {
 	return nil
 }
 
-// telemetryFlags say how a verb is watched from outside.
+// telemetryFlags holds the flags for traces and metrics.
 type telemetryFlags struct {
 	traces  telemetry.Options
 	metrics string
@@ -372,10 +372,10 @@ func registerTraces(c *cobra.Command, o *telemetry.Options) {
 	c.Flags().BoolVar(&o.Texts, "trace-texts", false, "have texts of items, answers and messages of errors in traces, too")
 }
 
-// exportTime is how long the last spans of a command may take to a collector.
+// exportTime is the time that the last spans of a command may take to reach a collector.
 const exportTime = 5 * time.Second
 
-// endTelemetry ends it once the last spans are exported, also where ctx has ended.
+// endTelemetry closes t once the last spans are exported, even if ctx has ended.
 func endTelemetry(ctx context.Context, t *telemetry.Telemetry, log *slog.Logger) {
 	within, cancel := context.WithTimeout(context.WithoutCancel(ctx), exportTime)
 	defer cancel()
@@ -384,8 +384,8 @@ func endTelemetry(ctx context.Context, t *telemetry.Telemetry, log *slog.Logger)
 	}
 }
 
-// watch has the command that c is watched, as flags and environment say. ended is called at
-// its end, with its error.
+// watch starts traces and metrics for the command c, as flags and environment say. Call ended at the
+// command's end, with its error.
 func (f *telemetryFlags) watch(c *cobra.Command, o *workspace.Options, print func(string, ...any)) (ended func(error), err error) {
 	log := o.Log
 	if log == nil {

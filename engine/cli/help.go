@@ -15,13 +15,14 @@ import (
 	"github.com/racflow/racflow/engine/internal/terminal"
 )
 
-// --help of a verb is what fits on a screen: a sentence, the usage, examples and the flags. racflow help VERB adds how
-// the verb works (cobra's Long), and racflow help --markdown writes both as the pages below cmd.
+// --help of a verb fits on a screen: a sentence, the usage, examples and the flags. racflow help VERB
+// adds how the verb works (cobra's Long), and racflow help --markdown writes both as the pages below
+// cmd.
 
-// reference is where the pages are that racflow help --markdown writes.
+// reference is the address of the pages that racflow help --markdown writes.
 const reference = "https://github.com/racflow/racflow/blob/main/cmd/"
 
-// Groups of verbs, in the order in which people come to them.
+// Groups of verbs, in the order in which people need them.
 const (
 	startGroup   = "start"
 	improveGroup = "improve"
@@ -49,16 +50,16 @@ func inGroup(root *cobra.Command, group string, verbs ...*cobra.Command) {
 	root.AddCommand(verbs...)
 }
 
-// ownFlags is the section of flags that no call of section has put elsewhere.
+// ownFlags is the section of all flags that no call of section has moved.
 const ownFlags = "Flags"
 
 // allCommands is the section of flags that all commands have.
 const allCommands = "All commands"
 
-// sectionKey is the annotation of a flag with the section that it is shown in.
+// sectionKey is the annotation that names the section of a flag.
 const sectionKey = "racflow_section"
 
-// section shows the flags that add registers under a title of their own.
+// section calls add, and shows the flags that it registers under a title of their own.
 func section(c *cobra.Command, title string, add func(*cobra.Command)) {
 	before := map[string]bool{}
 	c.Flags().VisitAll(func(f *pflag.Flag) { before[f.Name] = true })
@@ -74,8 +75,8 @@ func section(c *cobra.Command, title string, add func(*cobra.Command)) {
 	})
 }
 
-// sections are the flags of a verb by section, in the order in which these were registered; its own come first, those of
-// all verbs last.
+// sections returns the flags of a verb by section, in the order of registration. The verb's own
+// section comes first, and the flags of all commands last.
 func sections(c *cobra.Command) (titles []string, flags map[string]*pflag.FlagSet) {
 	flags = map[string]*pflag.FlagSet{}
 	add := func(title string, f *pflag.Flag) {
@@ -145,7 +146,7 @@ func usageOf(c *cobra.Command) string {
 	return c.UseLine()
 }
 
-// writeCommands lists the commands below one, by group where there are groups.
+// writeCommands lists the subcommands of a command, by group if there are groups.
 func writeCommands(w io.Writer, c *cobra.Command) {
 	if !c.HasAvailableSubCommands() {
 		return
@@ -170,7 +171,7 @@ func writeCommands(w io.Writer, c *cobra.Command) {
 	}
 }
 
-// pageOf is the page about a command, below reference.
+// pageOf returns the name of the page about a command, below reference.
 func pageOf(c *cobra.Command) string {
 	top := c
 	for top.HasParent() && top.Parent().HasParent() {
@@ -262,7 +263,7 @@ func writeManual(folder string, root *cobra.Command) error {
 	return os.WriteFile(filepath.Join(folder, "README.md"), index.Bytes(), 0o644)
 }
 
-// writePage writes the help of a command and of those below it, in Markdown.
+// writePage writes the help of a command and of its subcommands, in Markdown.
 func writePage(w io.Writer, c *cobra.Command) {
 	level := "#"
 	if c.Parent().HasParent() {
@@ -309,12 +310,12 @@ func writeFlags(w io.Writer, flags *pflag.FlagSet) {
 	})
 }
 
-// markdown is a text of the help in Markdown, where four spaces before a line mean preformatted text. The help has two or
-// more.
+// markdown converts a text of the help to Markdown. In Markdown, four spaces before a line mean
+// preformatted text; the help uses two or more.
 func markdown(text string) string {
 	var b strings.Builder
-	before := ""   // every line of the block
-	block := false // the line before is in one
+	before := ""   // added to every line of the block
+	block := false // the previous line is in a block
 	for line := range strings.Lines(strings.Trim(text, "\n") + "\n") {
 		indented := strings.HasPrefix(line, "  ")
 		if indented && !block {

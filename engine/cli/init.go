@@ -83,7 +83,7 @@ func newInit() *cobra.Command {
 	c.Flags().StringVar(&f.delimiter, "delimiter", "", "the `CHARACTER` between the fields of a line")
 	c.Flags().BoolVar(&f.yes, "yes", false, "take the guess, however doubtful")
 	c.Flags().Bool("full", false, "")
-	_ = c.Flags().MarkDeprecated("full", "racflow init --example intent, or contextual, writes a file with all that can be set") // the flag is there
+	_ = c.Flags().MarkDeprecated("full", "racflow init --example intent, or contextual, writes a file with all that can be set") // the flag exists
 	c.Flags().BoolVar(&f.overwrite, "overwrite", false, "replace files that are there")
 	return c
 }
@@ -97,7 +97,7 @@ func hasModel(name string) bool {
 }
 
 func (f *initFlags) write(c *cobra.Command, paths []string) error {
-	if err := f.free(f.output); err != nil { // before anything is read
+	if err := f.free(f.output); err != nil { // before reading anything
 		return err
 	}
 	columns, err := f.mapping()
@@ -155,7 +155,7 @@ func (f *initFlags) write(c *cobra.Command, paths []string) error {
 	return table.Flush()
 }
 
-// how reads the flags that say how rows are written.
+// how reads the flags that describe how rows are written.
 func (f *initFlags) how() (how scaffold.How, err error) {
 	how.Form.Sheet, how.Form.Delimiter = f.sheet, f.delimiter
 	if f.delimiter == `\t` || f.delimiter == "tab" {
@@ -180,7 +180,7 @@ func (f *initFlags) how() (how scaffold.How, err error) {
 	return how, nil
 }
 
-// mapping reads --column, of which a label or an id may be empty: there is none.
+// mapping reads --column. A label or an id may be empty: the file has none.
 func (f *initFlags) mapping() (map[string]string, error) {
 	columns := map[string]string{}
 	for _, given := range f.columns {
@@ -231,7 +231,7 @@ func (f *initFlags) writeExample(c *cobra.Command, args []string) error {
 	return err
 }
 
-// free refuses to write a file that is there.
+// free refuses to write a file that exists.
 func (f *initFlags) free(path string) error {
 	if _, err := os.Lstat(path); f.overwrite || errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -241,7 +241,7 @@ func (f *initFlags) free(path string) error {
 	return fmt.Errorf("%s is there already: name another file with --output, or replace it with --overwrite", path)
 }
 
-// create writes a file that is not there, unless it may be replaced.
+// create writes a new file, or replaces one if that is allowed.
 func (f *initFlags) create(path string, text []byte) error {
 	how := os.O_WRONLY | os.O_CREATE | os.O_EXCL
 	if f.overwrite {
@@ -256,7 +256,7 @@ func (f *initFlags) create(path string, text []byte) error {
 		return fmt.Errorf("write the pipeline: %w", err)
 	}
 	if grants, err := trust.OpenGrants(); err == nil && filepath.Ext(path) == ".hcl" {
-		_ = grants.Written(path, text) // the first run asks otherwise
+		_ = grants.Written(path, text) // otherwise the first run asks
 	}
 	return nil
 }

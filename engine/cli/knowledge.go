@@ -28,8 +28,8 @@ func newKnowledge() *cobra.Command {
 	return c
 }
 
-// histories calls do with what the stores hold of the file's knowledge: of what
-// the pipeline searches that is chosen with --pipeline, or of every block.
+// histories calls do with the stored versions of the file's knowledge: of the knowledge that the
+// pipeline of --pipeline searches, or of every block.
 func (f *fileFlags) histories(c *cobra.Command, path string, do func(*pipeline.Knowledge, *generation.History) error) error {
 	return f.files(c, func(a *app) error { return a.Histories(c.Context(), path, do) })
 }
@@ -85,10 +85,10 @@ func newKnowledgeList() *cobra.Command {
 	return c
 }
 
-// collector removes generations.
+// collector removes index versions.
 type collector struct {
 	dry, all bool
-	stayed   int // that were to go
+	stayed   int // not removed, although they should be
 }
 
 const knowledgeCollectLong = `These are the generations that were made from the same source as the current one, by another embedder, analyzer or

@@ -78,7 +78,7 @@ func newModelPull() *cobra.Command {
 	return c
 }
 
-// describeRecord says what was pulled.
+// describeRecord describes what was downloaded.
 func describeRecord(r *model.Record) string {
 	text := fmt.Sprintf("%s, %s", terminal.Plural(len(r.Files), "file"), terminal.Bytes(r.Bytes()))
 	if r.Commit != "" {
@@ -204,7 +204,7 @@ func writeModelList(w io.Writer, all []model.Entry) error {
 	return tw.Flush()
 }
 
-// millions shows a number of parameters.
+// millions formats a number of parameters.
 func millions(n int64) string {
 	if n == 0 {
 		return "-"
@@ -264,7 +264,7 @@ func newModelProbe() *cobra.Command {
 	return c
 }
 
-// modelFlags say which models to probe.
+// modelFlags select the models to probe.
 type modelFlags struct{ stage, baseURL, model, endpoint, key string }
 
 func (f *modelFlags) register(c *cobra.Command) {
@@ -290,7 +290,7 @@ func (f *modelFlags) check(args []string) error {
 	return nil
 }
 
-// config is that of the voter that would ask the model.
+// config returns the config of a voter that would ask the model.
 func (f *modelFlags) config() []byte {
 	config := map[string]string{"base_url": f.baseURL, "model": f.model, "endpoint": f.endpoint}
 	if f.key != "" {

@@ -47,10 +47,10 @@ func newPack() *cobra.Command {
 	return c
 }
 
-// maxListed is how many files reportPack names.
+// maxListed is the number of files that reportPack names.
 const maxListed = 10
 
-// reportPack says what is in the folder, and how to use it.
+// reportPack reports the contents of the folder, and how to use it.
 func reportPack(print func(string, ...any), to string, p workspace.Packed) {
 	names, more := p.Files, ""
 	if n := len(names) - maxListed; n > 0 {

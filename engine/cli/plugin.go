@@ -118,7 +118,8 @@ func cutVersion(text string) (source, version string) {
 	return text, ""
 }
 
-// describedJSON is a plugin as it is described; its JSON form only ever gets more fields.
+// describedJSON is the description of a plugin; new fields may be added to its JSON form, but none is
+// removed.
 type describedJSON struct {
 	Name      string              `json:"name"`
 	Version   string              `json:"version"`
@@ -187,7 +188,7 @@ func describeInstalled(name string) (all []describedJSON, err error) {
 	return all, nil
 }
 
-// write writes it for people. All texts are a stranger's.
+// write writes the description for people. All its texts come from a stranger.
 func (d describedJSON) write(out io.Writer) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "plugin %s %s\n", d.Name, d.Version)
@@ -272,7 +273,7 @@ func newPluginList() *cobra.Command {
 	return c
 }
 
-// plugged is a plugin as it is listed.
+// plugged is a plugin in a list.
 type plugged struct {
 	Name    string `json:"name"`
 	Version string `json:"version,omitempty"`
@@ -319,7 +320,7 @@ func pluggedIn(all []catalog.Plugin) []plugged {
 	return listed
 }
 
-// writePlugins writes a table, and below it why some may not be started.
+// writePlugins writes a table, and below it the reasons why some plugins may not be started.
 func writePlugins(out io.Writer, listed []plugged) error {
 	tw, why := terminal.NewTable(out), ""
 	fmt.Fprintln(tw, "PLUGIN\tVERSION\tBY\tSOURCE\tSIGNED BY\tSTATE\tPROGRAM")
@@ -377,7 +378,7 @@ func newPluginRemove() *cobra.Command {
 	}
 }
 
-// removePlugin says what it removed, also where it could not remove all.
+// removePlugin returns what it removed, even if it could not remove everything.
 func removePlugin(s *registry.Store, name, version string) (removed []string, err error) {
 	installed, err := s.List()
 	if err != nil {

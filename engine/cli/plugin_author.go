@@ -126,7 +126,7 @@ func newPluginPublish() *cobra.Command {
 	return c
 }
 
-// ofOurs begins the name of a built-in stage in the place of a program.
+// ofOurs is the prefix that names a built-in stage instead of a program.
 const ofOurs = "builtin:"
 
 var pluginVerifyLong = `PATH is a program racflow-plugin-NAME, a folder of that name with the program in it, the folder of a project, which
@@ -192,7 +192,7 @@ func newPluginVerify() *cobra.Command {
 	return c
 }
 
-// check makes the checks and writes what comes of them.
+// check runs the checks and writes their results.
 func check(ctx context.Context, out io.Writer, o verify.Options, asJSON bool, junit string) error {
 	var broken error // the output cannot be written
 	report, err := verify.Run(ctx, o, func(stage string, r conformance.Result) {

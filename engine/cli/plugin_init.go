@@ -91,8 +91,8 @@ func newPluginInit() *cobra.Command {
 	return c
 }
 
-// grantStarts grants a folder to start the programs that a person has had installed there: nothing that they reach.
-// Where that cannot be kept, the first run asks.
+// grantStarts lets a folder start the programs that a person has just installed there. It grants
+// nothing that these programs reach. If it cannot store the grant, the first run asks.
 func grantStarts(dir string) {
 	locked, diags := plugin.ReadLock(filepath.Join(dir, plugin.LockName))
 	grants, err := trust.OpenGrants()
@@ -106,7 +106,7 @@ func grantStarts(dir string) {
 	_ = grants.Grant(pipeline.Folder(filepath.Join(dir, plugin.LockName)), starts)
 }
 
-// known refuses names that no file requires, since a mistyped one would check nothing.
+// known refuses names that no file requires: a mistyped name would check nothing.
 func known(ctx context.Context, files map[string]inFolder, names []string) error {
 	for _, f := range files {
 		for _, path := range f.paths {
@@ -126,7 +126,7 @@ func known(ctx context.Context, files map[string]inFolder, names []string) error
 	return nil
 }
 
-// newInstaller makes ready to install. Keys are NAME=FILE.
+// newInstaller prepares an installation. Keys have the form NAME=FILE.
 func newInstaller(c *cobra.Command, keys, newSigners []string) (*registry.Installer, error) {
 	s, err := registry.OpenStore("")
 	if err != nil {
@@ -148,7 +148,7 @@ func newInstaller(c *cobra.Command, keys, newSigners []string) (*registry.Instal
 	return in, nil
 }
 
-// describeProgram starts a program for as long as it takes to ask what it offers.
+// describeProgram starts a program just to ask which stages it offers.
 func describeProgram(c *cobra.Command) func(context.Context, program.Program) (sdk.Plugin, error) {
 	return func(ctx context.Context, p program.Program) (sdk.Plugin, error) {
 		log, err := newLog(c)
@@ -164,13 +164,14 @@ func describeProgram(c *cobra.Command) func(context.Context, program.Program) (s
 	}
 }
 
-// inFolder are the files of a folder.
+// inFolder holds files of a folder.
 type inFolder struct {
 	paths []string
-	whole bool // all that it has
+	whole bool // all files of the folder
 }
 
-// grouped sorts files by their folders. A folder stands for all its files, and none for the one we are in.
+// grouped groups files by their folders. A folder stands for all its files; without arguments, the
+// working directory counts.
 func grouped(args []string) (folders []string, files map[string]inFolder, err error) {
 	if len(args) == 0 {
 		args = []string{"."}
@@ -206,7 +207,7 @@ func grouped(args []string) (folders []string, files map[string]inFolder, err er
 	return folders, files, nil
 }
 
-// writeOutcomes writes a table of what became of each plugin, and what to do with the lock.
+// writeOutcomes writes a table of the results for each plugin, and what to do with the lock.
 func writeOutcomes(out io.Writer, all []registry.Outcome) error {
 	var errs []error
 	for _, o := range all {
@@ -245,7 +246,7 @@ func orDash(text string) string {
 	return terminal.Line(text)
 }
 
-// changeJSON is what became of a plugin, as it is printed.
+// changeJSON is the result for a plugin in JSON.
 type changeJSON struct {
 	Lock      string `json:"lock"`
 	Name      string `json:"name"`
@@ -314,7 +315,7 @@ func newPluginInstall() *cobra.Command {
 	return c
 }
 
-// sourceFlags are those of racflow plugin install for a source.
+// sourceFlags are the flags with which racflow plugin install checks a source.
 type sourceFlags struct{ sha256, key string }
 
 func (f *sourceFlags) register(c *cobra.Command) {
@@ -322,7 +323,7 @@ func (f *sourceFlags) register(c *cobra.Command) {
 	c.Flags().StringVar(&f.key, "key", "", "the public key by which it has to be signed: a `FILE` in PEM")
 }
 
-// install installs the plugin of SOURCE[@VERSION], and says how a file requires it.
+// install installs the plugin SOURCE[@VERSION], and prints how a file requires it.
 func (f *sourceFlags) install(c *cobra.Command, text string) error {
 	source, version := cutVersion(text)
 	if info, err := os.Stat(source); err == nil && info.IsDir() {
@@ -332,7 +333,7 @@ func (f *sourceFlags) install(c *cobra.Command, text string) error {
 	}
 	var keys []string
 	if f.key != "" {
-		keys = []string{"=" + f.key} // its name is not known before
+		keys = []string{"=" + f.key} // its name is not known yet
 	}
 	in, err := newInstaller(c, keys, nil)
 	if err != nil {
@@ -358,7 +359,7 @@ func (f *sourceFlags) install(c *cobra.Command, text string) error {
 	return err
 }
 
-// requirementOf are the lines of a file that require a plugin.
+// requirementOf returns the lines with which a file requires a plugin.
 func requirementOf(p plugin.LockedPlugin, w require.Plugin) string {
 	version := w.Version
 	if version == "" {

@@ -33,7 +33,7 @@ func (f *resultFlags) register(c *cobra.Command) {
 	})
 }
 
-// check refuses flags that are wrong whatever the pipeline is.
+// check refuses flags that are wrong for every pipeline.
 func (f *resultFlags) check() error {
 	if f.format == "" {
 		return nil
@@ -41,7 +41,7 @@ func (f *resultFlags) check() error {
 	return output.CheckFormat(f.format)
 }
 
-// results are where the results of a pipeline go.
+// results is the destination of a pipeline's results.
 type results struct {
 	file    *disk.Output
 	writer  output.Writer
@@ -49,9 +49,8 @@ type results struct {
 	failed  error // why they are not written
 }
 
-// open opens what results go to, and starts nothing. It refuses columns that there are not,
-// and a file that is not to be replaced. resume is the run that is resumed; empty: a new one
-// begins.
+// open opens the destination of the results, and starts nothing. It refuses unknown columns, and a
+// file that must not be replaced. resume is the run to resume; empty: a new run begins.
 func (f *resultFlags) open(c *cobra.Command, a *app, p *workspace.Pipeline, resume string) (r *results, err error) {
 	return f.openOf(c, a.Workspace, resultSource{
 		reads: p.Reads(), resume: func() (string, error) {
@@ -65,10 +64,10 @@ func (f *resultFlags) open(c *cobra.Command, a *app, p *workspace.Pipeline, resu
 	})
 }
 
-// resultSource says whose results are written.
+// resultSource describes the run whose results are written.
 type resultSource struct {
-	reads   []string                                      // files that are not to be written over
-	resume  func() (string, error)                        // the run that is resumed; empty: a new one begins
+	reads   []string                                      // files that must not be overwritten
+	resume  func() (string, error)                        // the run to resume; empty: a new run begins
 	columns func(types bool) (in output.Input, err error) // of the input
 }
 
@@ -105,7 +104,7 @@ func (f *resultFlags) openOf(c *cobra.Command, w *workspace.Workspace, of result
 	return r, err
 }
 
-// formatOf says in which format results are written, and how they are compressed.
+// formatOf returns the format and the compression of the results.
 func (f *resultFlags) formatOf(file *disk.Output, terminal bool) (format, compression string, err error) {
 	format, compression = output.Named(f.name)
 	if f.format != "" {
@@ -125,7 +124,7 @@ func (f *resultFlags) formatOf(file *disk.Output, terminal bool) (format, compre
 	return "", "", fmt.Errorf("the name of %s does not say how results are to be written: end it in .jsonl, .tsv, .csv or .parquet, or name a format with --format", file.Name())
 }
 
-// keep refuses to replace results that another run left that ended early.
+// keep refuses to replace partial results that another run left when it ended early.
 func (r *results) keep(w *workspace.Workspace, of resultSource) error {
 	if r.file.Left() == 0 {
 		return nil
@@ -152,16 +151,15 @@ func (r *results) write(batch []outcome.Result) error {
 		}
 		r.written++
 	}
-	if err := r.writer.Flush(); err != nil { // what was answered is not lost with the process
+	if err := r.writer.Flush(); err != nil { // so that no answer is lost with the process
 		return fmt.Errorf("write results: %w", err)
 	}
 	return nil
 }
 
-// finish completes what was written and, unless the run ended early, puts it in the place of
-// the file.
+// finish completes the output. Unless the run ended early, the output then replaces the file.
 func (r *results) finish(err error) error {
-	if err == nil || r.written > 0 { // else nothing is left of it
+	if err == nil || r.written > 0 { // otherwise nothing remains of it
 		r.failed = r.writer.Close()
 	}
 	if r.failed == nil && err == nil {
@@ -175,7 +173,7 @@ func (r *results) finish(err error) error {
 
 func (r *results) close() error { return r.file.Close() }
 
-// report says where the results of an evaluation are.
+// report prints where the results of an evaluation are.
 func (r *results) report(w io.Writer) {
 	switch {
 	case r.file.Partial() != "":

@@ -97,7 +97,7 @@ func newReview() *cobra.Command {
 	return c
 }
 
-// openReview reads what there is to decide.
+// openReview reads the cases to decide.
 func openReview(c *cobra.Command, flags *fileFlags, name string, findings bool, o review.Options) (is *review.Review, err error) {
 	if findings {
 		err = flags.files(c, func(a *app) error {
@@ -143,7 +143,7 @@ func serveReview(c *cobra.Command, is *review.Review, reviewer string, port uint
 	return reportReview(w, is, state)
 }
 
-// reportReview says what was decided, and what to do next.
+// reportReview reports what was decided, and what to do next.
 func reportReview(w io.Writer, is *review.Review, state string) error {
 	now, errs := is.Decisions()
 	fmt.Fprintf(w, "%d of %s decided, in %s\n", len(now), terminal.Plural(len(is.Cases()), "case"), shownPath(is.Path()))
@@ -163,10 +163,10 @@ func reportReview(w io.Writer, is *review.Review, state string) error {
 	return nil
 }
 
-// againCommand is the command that uses decisions, for a shell.
+// againCommand returns the shell command that uses the decisions.
 func againCommand(is *review.Review, state string) []string {
 	args := []string{"racflow", "run", quotedArgument(shownPath(is.File))}
-	if is.Manifest.ID == "" { // findings: nothing is known of a run
+	if is.Manifest.ID == "" { // findings come from no run
 		return args
 	}
 	if state != stateDir {
@@ -191,7 +191,7 @@ func againCommand(is *review.Review, state string) []string {
 	return args
 }
 
-// quotedArgument is a text as one argument of a shell.
+// quotedArgument quotes a text as one argument of a shell.
 func quotedArgument(text string) string {
 	if text != "" && !strings.ContainsFunc(text, func(r rune) bool {
 		return !strings.ContainsRune("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=./:,@%", r)
@@ -201,12 +201,12 @@ func quotedArgument(text string) string {
 	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
 }
 
-// userName is what this machine calls whoever runs racflow; empty: it does not say.
+// userName returns this machine's name for the current user; empty: unknown.
 func userName() string {
 	u, err := user.Current()
 	if err != nil {
 		return ""
 	}
-	name, _, _ := strings.Cut(u.Name, ",") // of passwd's other columns
+	name, _, _ := strings.Cut(u.Name, ",") // the rest comes from other columns of passwd
 	return cmp.Or(strings.TrimSpace(name), u.Username)
 }

@@ -55,7 +55,7 @@ them. Where no other voter remains, the run breaks off.
 several, need the same files and no server. racflow runs merge writes what one run would have written. --max-cost
 and limits hold for each part. For schedulers that count from 0, part 0/N is N/N.`
 
-// running is racflow run.
+// running holds the flags of racflow run.
 type running struct {
 	flags     fileFlags
 	to        resultFlags
@@ -143,7 +143,7 @@ func (r *running) run(c *cobra.Command, args []string) (err error) {
 	})
 }
 
-// runTo answers the input by a pipeline, and writes the results to a file.
+// runTo answers the input with a pipeline, and writes the results to a file.
 func runTo(c *cobra.Command, a *app, p *workspace.Pipeline, results *results) error {
 	o, err := p.Work(c.Context(), results.write, results.finish)
 	if o == nil {
@@ -155,7 +155,7 @@ func runTo(c *cobra.Command, a *app, p *workspace.Pipeline, results *results) er
 		if err == nil {
 			where = results.file.Name()
 		}
-		if o.Err != nil && o.Run != "" { // results wait for those before them, and are kept meanwhile
+		if o.Err != nil && o.Run != "" { // results wait for earlier ones, and the journal stores them meanwhile
 			o.Items = max(o.Items, a.Runs().Info(o.Run).Answered)
 		}
 		summarize(w, o, where)
@@ -180,13 +180,12 @@ func runTo(c *cobra.Command, a *app, p *workspace.Pipeline, results *results) er
 	return err
 }
 
-// manyRuns is how many unfinished runs there may be before a person is reminded
-// of them.
+// manyRuns is the number of unfinished runs from which a person is reminded of them.
 const manyRuns = 20
 
 const undecided = "without an answer"
 
-// summarize says in a line what came of a run.
+// summarize prints the results of a run in one line.
 func summarize(w io.Writer, o *workspace.Outcome, where string) {
 	fmt.Fprintf(w, "%d items in %.1f s", o.Items, o.Elapsed.Seconds())
 	for _, part := range []struct {
@@ -216,7 +215,7 @@ func summarize(w io.Writer, o *workspace.Outcome, where string) {
 	fmt.Fprintln(w)
 }
 
-// commonest is the most frequent reason of items without an answer.
+// commonest returns the most frequent reason of items without an answer.
 func commonest(reasons []outcome.Reason) string {
 	if len(reasons) == 0 {
 		return ""
@@ -229,7 +228,7 @@ func commonest(reasons []outcome.Reason) string {
 	return text + ")"
 }
 
-// reportSpent says on how many items something was spent.
+// reportSpent reports on how many items calls or money were spent.
 func reportSpent(w io.Writer, p *workspace.Pipeline, o *workspace.Outcome) {
 	s := o.Spent
 	if s == nil {
@@ -280,8 +279,8 @@ func reportMissing(w io.Writer, o *workspace.Outcome) {
 	}
 }
 
-// reportUnfinished says where the results of a run are that ended early, and how to
-// resume it where something is left to do.
+// reportUnfinished prints where the results of a run are that ended early, and how to resume the run
+// if items are left.
 func reportUnfinished(w io.Writer, p *workspace.Pipeline, o *workspace.Outcome, file *disk.Output) {
 	part := ""
 	if file.Partial() != "" {
@@ -311,7 +310,7 @@ func reportUnfinished(w io.Writer, p *workspace.Pipeline, o *workspace.Outcome, 
 	}
 }
 
-// withoutFigures explains a measurement that a stage ended which had to stop.
+// withoutFigures explains why a measurement has no figures: a stage had to stop.
 func withoutFigures(err error) error {
 	if sdk.CodeOf(err) == sdk.CodeStopped && !errors.Is(err, context.Canceled) {
 		err = fmt.Errorf("%w; there are no figures, because some would be of items without that stage; every answer so far is kept, and the same command asks for the rest, with more to spend or once the service is back", err)

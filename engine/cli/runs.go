@@ -42,7 +42,7 @@ func newRuns() *cobra.Command {
 	return c
 }
 
-// runOf finds a run that a person names, among those of a state folder.
+// runOf finds the run that a person names, in a state folder.
 func runOf(state, name string) (journal.Runs, string, error) {
 	kept := journal.RunsOf(state)
 	if name != workspace.Newest {
@@ -128,7 +128,7 @@ func listed(r journal.RunInfo) runLine {
 	return l
 }
 
-// startedAt is a time in the zone of who reads it.
+// startedAt formats a time in the reader's time zone.
 func startedAt(t time.Time) string {
 	if t.IsZero() {
 		return "-"
@@ -150,8 +150,7 @@ func costOf(amount float64) string {
 	return governor.Money(amount)
 }
 
-// shownPath is a path as a person may read it: relative where it is below the
-// working directory.
+// shownPath returns a path for people: relative if it lies below the working directory.
 func shownPath(path string) string {
 	if dir, err := os.Getwd(); err == nil {
 		if rel, err := filepath.Rel(dir, path); err == nil && filepath.IsLocal(rel) {
@@ -199,10 +198,10 @@ func newRunsRemove() *cobra.Command {
 	return c
 }
 
-// maxNamed is how many runs a line names.
+// maxNamed is the number of runs that a line names.
 const maxNamed = 5
 
-// removedRuns says which finished runs were removed as another began.
+// removedRuns reports which finished runs were removed when another run began.
 func removedRuns(ids []string) string {
 	names := ids[:min(len(ids), maxNamed)]
 	more := ""
@@ -250,7 +249,7 @@ func newRunsShow() *cobra.Command {
 	return c
 }
 
-// runShown is a run with what came of it.
+// runShown is a run with its results.
 type runShown struct {
 	runLine
 	Flagged     int              `json:"flagged"`
@@ -258,7 +257,7 @@ type runShown struct {
 	Decided     int              `json:"decided,omitempty"` // by people: not scored
 	Failed      int              `json:"failed"`
 	Provisional int              `json:"provisional"`
-	Noted       int              `json:"noted"` // items of which the journal has what was seen
+	Noted       int              `json:"noted"` // items for which the journal recorded what was seen
 	Scored      int              `json:"scored"`
 	Accuracy    *float64         `json:"accuracy,omitempty"`
 	Interval    *eval.Interval   `json:"interval,omitempty"`

@@ -74,14 +74,14 @@ func compareRuns(w io.Writer, state string, names []string) (*eval.RunComparison
 	return eval.Compare(open[0], open[1]), nil
 }
 
-// reportChanged says that lines of a journal do not count.
+// reportChanged reports that some lines of a journal do not count.
 func reportChanged(w io.Writer, j *journal.Journal) {
 	if j.Changed > 0 {
 		fmt.Fprintf(w, "run %s: %s of its journal changed since it was written: these items are left out, and resuming the run answers them again\n", j.ID(), terminal.Plural(j.Changed, "line"))
 	}
 }
 
-// maxFlips is how many labels or changes are shown.
+// maxFlips is the number of labels or changes that are shown.
 const maxFlips = 15
 
 func writeDiff(w io.Writer, r *eval.RunComparison, items bool) error {
@@ -147,7 +147,7 @@ func more(w io.Writer, n int, what string) {
 
 func between(i eval.Interval) string { return fmt.Sprintf("%.3f to %.3f", i.Low, i.High) }
 
-// shownAnswer is an answer in a table.
+// shownAnswer formats an answer for a table.
 func shownAnswer(answer string) string {
 	if answer == "" {
 		return "(none)"

@@ -74,8 +74,8 @@ func merge(c *cobra.Command, to *resultFlags, state, input string, runs []string
 	return ended(c, o, results, err)
 }
 
-// ended says what came of a run that was put together here, as run does, and returns the error to exit with. o is nil if
-// nothing came of it.
+// ended reports the results of a run that was merged here, as racflow run does, and returns the error
+// to exit with. o is nil if the merge failed.
 func ended(c *cobra.Command, o *workspace.Outcome, results *results, err error) error {
 	if o == nil {
 		return err

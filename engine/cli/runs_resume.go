@@ -16,10 +16,10 @@ import (
 	"github.com/racflow/racflow/engine/internal/workspace"
 )
 
-// anew are flags of run that a resumed run is given in its own way, or not at all.
+// anew are flags of run that a resumed run sets in its own way, or does not get.
 var anew = []string{"resume", "again", "resume-anyway", "state", "no-journal", "overwrite", "metrics", "trace", "trace-texts"}
 
-// commandOf is the command that a person has given, as a run keeps it.
+// commandOf returns the command that a person gave, in the form that a run stores.
 func commandOf(c *cobra.Command) (*journal.ManifestCommand, error) {
 	dir, err := os.Getwd()
 	if err != nil {
@@ -95,7 +95,7 @@ func newRunsResume() *cobra.Command {
 	return c
 }
 
-// resumable finds the run that a person names, or the newest that left something to do.
+// resumable finds the run that a person names, or the newest run that left something to do.
 func resumable(state, name string) (journal.Manifest, error) {
 	kept := journal.RunsOf(state)
 	if name != workspace.Newest {
@@ -109,11 +109,11 @@ func resumable(state, name string) (journal.Manifest, error) {
 	return journal.Manifest{}, kept.NothingLeft("", "")
 }
 
-// unrepeated are flags that only whoever resumes a run can give: what they vouch for may have changed. Grants are kept
-// apart.
+// unrepeated are flags that only the person who resumes a run can give, since what they vouch for may
+// have changed. Grants are stored separately.
 var unrepeated = []string{"trust", "plugins", "debug"}
 
-// repeated is a command that resumes a run, for a shell.
+// repeated returns the shell command that resumes a run.
 func repeated(m journal.Manifest, args []string) string {
 	words := []string{"cd", quotedArgument(m.Command.Dir), "&&", "racflow"}
 	for _, arg := range args {
@@ -122,7 +122,7 @@ func repeated(m journal.Manifest, args []string) string {
 	return strings.Join(words, " ")
 }
 
-// resuming is the command line that resumes a run, with further flags.
+// resuming returns the command line that resumes a run, with further flags.
 func resuming(m journal.Manifest, state string, more []string) ([]string, error) {
 	if m.Command == nil {
 		return nil, fmt.Errorf("run %s does not say with which command it began, since a program began it: give that command again with --resume=%[1]s", m.ID)
@@ -144,7 +144,7 @@ func resuming(m journal.Manifest, state string, more []string) ([]string, error)
 	for _, f := range m.Command.Flags {
 		switch flag := "--" + f.Name + "=" + f.Value; {
 		case f.Name == "trust" || gone["--"+f.Name] != "": // a run that workers answered is resumed on this machine
-		case !slices.Contains(unrepeated, f.Name) || !m.Mine: // such a run is only shown
+		case !slices.Contains(unrepeated, f.Name) || !m.Mine: // the command of a run of another user is only shown
 			args = append(args, flag)
 		case !slices.ContainsFunc(more, func(arg string) bool { return strings.HasPrefix(strings.TrimLeft(arg, "-")+"=", f.Name+"=") }):
 			return nil, fmt.Errorf("run %s began with %s, which has to be given again: racflow runs resume %[1]s -- %s", m.ID, flag, quotedArgument(flag))

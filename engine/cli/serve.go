@@ -19,18 +19,18 @@ import (
 	"github.com/racflow/racflow/engine/internal/workspace"
 )
 
-// tokensVariable is an environment variable with tokens.
+// tokensVariable is the environment variable for tokens.
 const tokensVariable = "RACFLOW_SERVE_TOKENS"
 
-// serving are the flags of serve beside those of the files.
+// serving holds the flags of serve, except those of the files.
 type serving struct {
 	network serve.Network
 	tokens  string
 	body    string
 	queue   int
 	watch   bool
-	stdio   bool // the Model Context Protocol in place of HTTP
-	child   bool // for the program that has started it
+	stdio   bool // the Model Context Protocol instead of HTTP
+	child   bool // serves the program that has started it
 	trace   telemetry.Options
 	options serve.Options
 }
@@ -107,7 +107,7 @@ func newServe() *cobra.Command {
 
 func (s *serving) run(c *cobra.Command, flags *fileFlags, files []string) (err error) {
 	d := newDisplay(c)
-	o, err := flags.options(nil) // standard input could not be read for a rebuild
+	o, err := flags.options(nil) // standard input could not be read again for a rebuild
 	if err != nil {
 		return err
 	}
@@ -129,7 +129,7 @@ func (s *serving) run(c *cobra.Command, flags *fileFlags, files []string) (err e
 	if s.child {
 		s.options.Guard.Tokens, s.options.Grace = nil, time.Millisecond // nobody waits for the answers
 	}
-	// What serves lives on after the signal that ends the server, until requests have ended.
+	// Serving goes on after the signal that ends the server, until all requests have ended.
 	life, end := context.WithCancel(context.WithoutCancel(c.Context()))
 	defer end()
 	s.trace.Version, s.trace.Log = workspace.Version(), o.Log
@@ -179,7 +179,7 @@ func (s *serving) run(c *cobra.Command, flags *fileFlags, files []string) (err e
 	return s.until(c.Context(), d, set, server, l)
 }
 
-// check refuses limits that nothing could come through.
+// check refuses limits that would let no request through.
 func (s *serving) check() error {
 	for flag, n := range map[string]int{"concurrency": s.options.Guard.Concurrency, "queue": s.queue, "connections": s.network.Connections} {
 		if n < 1 {

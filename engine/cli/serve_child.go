@@ -17,18 +17,18 @@ import (
 	"github.com/racflow/racflow/engine/internal/serve/live"
 )
 
-// child is what serve --child says once the pipelines answer.
+// child is the message of serve --child once the pipelines answer.
 type child struct {
 	Socket    string   `json:"socket"`
 	Pipelines []string `json:"pipelines"`
 }
 
-// serveChild serves on a socket of its own until standard input ends.
+// serveChild serves on its own socket until standard input ends.
 func serveChild(c *cobra.Command, set *live.Set, server *serve.Server) error {
 	ctx, cancel := context.WithCancel(c.Context())
 	defer cancel()
 	go func() {
-		_, _ = io.Copy(io.Discard, c.InOrStdin()) // also an error says that nobody holds the other end
+		_, _ = io.Copy(io.Discard, c.InOrStdin()) // an error also means that nobody holds the other end
 		cancel()
 	}()
 	if err := set.Start(ctx); err != nil {
@@ -53,7 +53,7 @@ func serveChild(c *cobra.Command, set *live.Set, server *serve.Server) error {
 	}
 	err = server.Serve(ctx, l)
 	if ctx.Err() != nil {
-		err = nil // requests were cut off, whose program has ended or does not want their answers
+		err = nil // requests were cut off, but their program has ended or does not want the answers
 	}
 	return err
 }

@@ -30,13 +30,13 @@ import (
 	"github.com/racflow/racflow/engine/internal/workspace"
 )
 
-// flagNames replaces names of options in the engine's texts by those of flags.
+// flagNames replaces names of options in the engine's texts by the names of flags.
 var flagNames = strings.NewReplacer(
 	"Options.Pipeline", "--pipeline", "Options.Input", "--input", "Options.Share", "--part", "Options.Plugins", "--plugins", "Options.Limit", "--limit", "Options.Debug", "--debug",
 	"Options.Services.Budget.Cost", "--max-cost", "Options.Spend.Money", "--budget", "Options.Spend", "--calls or --budget", "Options.Goal.Cost", "--cost", "Options.Rows", "--rows", "Options.Promise", "--accuracy", "Options.Folds", "--folds", "without Options.Journal", "with --no-journal", "without Options.Resume", "without --resume", "Options.State", "--state",
 )
 
-// message is an error in the words of the command line.
+// message returns an error in the words of the command line.
 func message(err error) string {
 	var changed *workspace.ChangedError
 	var part *eval.PartError
@@ -51,15 +51,14 @@ func message(err error) string {
 }
 
 func writeDiagnostics(w io.Writer, found *workspace.DiagnosticsError) {
-	width, colour := uint(0), obeysEscapes(w) // 0: what is no terminal gets whole lines, to be searched
+	width, colour := uint(0), obeysEscapes(w) // 0: other outputs get whole lines, to be searched
 	if isTerminal(w) {
 		width = terminalWidth(w)
 	}
 	for _, d := range found.Diagnostics {
 		located, sources := *d, map[string]*hcl.File(nil)
 		located.Summary, located.Detail = terminal.Line(d.Summary), terminal.Sanitize(flagNames.Replace(d.Detail))
-		// The writer shows the line; editors and people without colour want the
-		// column too.
+		// The writer shows the line; editors and people without colour also need the column.
 		if at := d.Subject; at != nil {
 			subject := *at
 			subject.Filename, located.Subject = terminal.Line(at.Filename), &subject
@@ -77,18 +76,18 @@ func writeDiagnostics(w io.Writer, found *workspace.DiagnosticsError) {
 			continue // a Builder returns no errors
 		}
 		to, kept := w, "\n\t"
-		if colour { // the escapes are the writer's: there are none in what it was given
+		if colour { // the writer itself made the escapes: its input has none
 			to, kept = os.Stderr, kept+"\x1b"
 		}
-		fmt.Fprint(to, terminal.Visible(text.String(), kept)) // nowhere is left to report a broken standard error
+		fmt.Fprint(to, terminal.Visible(text.String(), kept)) // a broken standard error cannot be reported anywhere
 	}
 }
 
 const (
-	// maxSnippet is how many bytes of a file are printed with a diagnostic.
+	// maxSnippet is the number of bytes of a file that are printed with a diagnostic.
 	maxSnippet = 4000
-	// maxExcerpted is the longest file that lines are shown of: the writer reads it from its beginning, again for each
-	// diagnostic.
+	// maxExcerpted is the size of the longest file whose lines are shown: the writer reads the file
+	// from its beginning, again for each diagnostic.
 	maxExcerpted = 64 << 10
 )
 
@@ -111,9 +110,8 @@ func isTerminal(w any) bool {
 	return ok && term.IsTerminal(int(f.Fd()))
 }
 
-// obeysEscapes reports whether colour and movements of the cursor may be written:
-// to a terminal that can do so, unless NO_COLOR (https://no-color.org) asks for
-// plain text.
+// obeysEscapes reports whether colours and cursor movements may be written. The output must be a
+// terminal that supports them, and NO_COLOR (https://no-color.org) must not ask for plain text.
 func obeysEscapes(w any) bool {
 	return isTerminal(w) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
 }
@@ -127,8 +125,8 @@ func terminalWidth(w any) uint {
 	return 100
 }
 
-// maxReported is how many failures are reported one by one on standard error; the
-// results hold all of them.
+// maxReported is the number of failures that are printed one by one on standard error; the results
+// hold all of them.
 const maxReported = 20
 
 // display shows the engine's events on standard error.
@@ -138,11 +136,11 @@ type display struct {
 	failures int  // items of the run
 
 	mu    sync.Mutex
-	meter progress.Meter // of what is done now
+	meter progress.Meter // of the current work
 }
 
 func newDisplay(c *cobra.Command) *display {
-	var width func() int // of a terminal, which may be resized
+	var width func() int // columns of a terminal, which may be resized
 	if obeysEscapes(os.Stderr) {
 		width = func() int { return int(terminalWidth(os.Stderr)) }
 	}
@@ -155,7 +153,7 @@ func newDisplay(c *cobra.Command) *display {
 	return d
 }
 
-// logVariable is an environment variable that says from which level on the log is shown.
+// logVariable is the environment variable that sets the least level of the log.
 const logVariable = "RACFLOW_LOG"
 
 func newLog(c *cobra.Command) (*slog.Logger, error) {
@@ -177,14 +175,14 @@ func isSet(c *cobra.Command, flag string) bool {
 	return err == nil && given
 }
 
-// note writes a line that nobody misses who is in a hurry.
+// note prints a line that is not urgent; --quiet hides it.
 func (d *display) note(format string, args ...any) {
 	if !d.quiet {
 		d.print(format, args...)
 	}
 }
 
-// print writes a line. What a terminal would obey is taken out.
+// print prints a line, without characters that a terminal would obey.
 func (d *display) print(format string, args ...any) {
 	d.progress.Clear()
 	fmt.Fprintln(stderr, terminal.Sanitize(fmt.Sprintf(format, args...)))
@@ -209,7 +207,7 @@ func (d *display) events() workspace.Events {
 	}
 }
 
-// plugins says which programs are trusted further than a lock and confinement go.
+// plugins reports programs that are trusted beyond lock and confinement.
 func (d *display) plugins(all []*program.Program) {
 	for _, p := range all {
 		switch p.Origin {
@@ -224,14 +222,14 @@ func (d *display) plugins(all []*program.Program) {
 	}
 }
 
-// findings warns of what is wrong with the rows.
+// findings warns about problems in the rows.
 func (d *display) findings(r doctor.Report) {
 	for _, f := range r.Findings {
 		d.print("warning: %s; racflow doctor FILE shows the rows", f.Message)
 	}
 }
 
-// later says how far the results are that come later.
+// later reports the progress of results that come later.
 func (d *display) later(w retry.PendingWait) {
 	text := w.Stage + ": " + w.Note
 	if w.For >= time.Minute {
@@ -240,7 +238,7 @@ func (d *display) later(w retry.PendingWait) {
 	d.note("%s", text)
 }
 
-// minutes shows a time in whole minutes: 12 min, 3 h 5 min.
+// minutes formats a time in whole minutes: 12 min, 3 h 5 min.
 func minutes(d time.Duration) string {
 	whole := int(d / time.Minute)
 	if whole < 60 {
@@ -249,7 +247,7 @@ func minutes(d time.Duration) string {
 	return fmt.Sprintf("%d h %d min", whole/60, whole%60)
 }
 
-// far shows how far work is.
+// far shows the progress of work.
 func (d *display) far(s workspace.Progress) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -257,7 +255,7 @@ func (d *display) far(s workspace.Progress) {
 	d.progress.Update(func(now time.Time) []string { return report.Progress(s, &d.meter, now) })
 }
 
-// off says what the file has and does not use.
+// off reports stages of the file that are not used.
 func (d *display) off(p *pipeline.Pipeline) {
 	for _, k := range p.Knowledge() {
 		for _, stage := range k.Enrich {
@@ -295,7 +293,7 @@ func (d *display) begun(b workspace.Begun) {
 	}
 }
 
-// prices says what calls cost where the file does not say it.
+// prices reports prices of calls that do not come from the file.
 func (d *display) prices(p *pipeline.Pipeline) {
 	for i, s := range p.Stages {
 		if s.Enabled && p.Used(i) && s.PriceFrom != "" {
@@ -396,7 +394,7 @@ func describeKnowledge(r knowledge.BuildReport) string {
 	return what
 }
 
-// spent says what calls of services came to.
+// spent reports what calls of services cost.
 func (d *display) spent(s governor.Snapshot) {
 	reported := 0
 	for _, stage := range s.Stages {
@@ -410,7 +408,7 @@ func (d *display) spent(s governor.Snapshot) {
 	}
 }
 
-// describeCalls says what calls came to; nothing where there were none.
+// describeCalls describes the calls and their cost; empty: there were none.
 func describeCalls(c governor.Counts) string {
 	var parts []string
 	if c.Calls > 0 {

@@ -65,7 +65,7 @@ func newTest() *cobra.Command {
 	return c
 }
 
-// figureTable lists what rules can name.
+// figureTable lists the figures that rules can name.
 func figureTable() string {
 	var b strings.Builder
 	for _, n := range rule.Described(rule.Expectation) {
@@ -82,7 +82,7 @@ func figureTable() string {
 func writeFigure(b *strings.Builder, name, doc string) {
 	const width = 80
 	fmt.Fprintf(b, "  %s", name)
-	column := width // what it says begins on a line of its own
+	column := width // the description begins on its own line
 	for word := range strings.FieldsSeq(doc) {
 		if column+1+len(word) > width {
 			b.WriteString("\n     ")
@@ -94,7 +94,7 @@ func writeFigure(b *strings.Builder, name, doc string) {
 	b.WriteString("\n")
 }
 
-// tester is a test of files.
+// tester holds the flags and results of a test of files.
 type tester struct {
 	baselines []string
 	junit     string
@@ -169,7 +169,7 @@ func (t *tester) exit() error {
 	return nil
 }
 
-// file tests the pipelines of a file that expect something.
+// file tests the pipelines of a file that have expectations.
 func (t *tester) file(c *cobra.Command, flags fileFlags, path string) error {
 	var names []string
 	err := flags.files(c, func(a *app) error {
@@ -206,7 +206,7 @@ func (t *tester) file(c *cobra.Command, flags fileFlags, path string) error {
 	return nil
 }
 
-// baseline is the first run of a pipeline that is not used yet; -1: there is none.
+// baseline returns the first run of a pipeline that is not used yet; -1: there is none.
 func (t *tester) baseline(pipeline string) int {
 	for i, j := range t.open {
 		if !t.used[i] && j.Manifest.Pipeline == pipeline {
@@ -252,7 +252,7 @@ none. The election learned learns from such rows, and a guarantee says up to whi
 rows, --rows N asks all voters about N rows of the knowledge, each of which is kept out of what is found for it.
 run and eval take what was found by -var-file, and eval warns where it is given the same rows.`
 
-// tuning is racflow tune.
+// tuning holds the flags of racflow tune.
 type tuning struct {
 	flags                 fileFlags
 	options               tune.Options
@@ -298,7 +298,7 @@ func (t *tuning) register(c *cobra.Command) {
 	c.Flags().BoolVar(&t.asJSON, "json", false, "print what was found as JSON")
 }
 
-// check reads the flags, and refuses those that do not go together.
+// check reads the flags, and refuses combinations that do not go together.
 func (t *tuning) check(given func(flag string) bool, stdout io.Writer) (err error) {
 	o := &t.options
 	for flag, goal := range map[string]struct {
@@ -362,7 +362,7 @@ func (t *tuning) run(c *cobra.Command, args []string) error {
 	})
 }
 
-// write shows what was found, and writes the variables.
+// write shows the results, and writes the variables.
 func (t *tuning) write(c *cobra.Command, file *disk.Output, found *workspace.Tuned) (err error) {
 	out, variables := c.OutOrStdout(), found.Variables
 	if t.asJSON {

@@ -24,7 +24,8 @@ import (
 	"github.com/racflow/racflow/pipelines"
 )
 
-// trustVariable is an environment variable with the same values as --trust. What it grants is not kept.
+// trustVariable is an environment variable with the same values as --trust. Its grants are not
+// stored.
 const trustVariable = "RACFLOW_TRUST"
 
 // trusting decides whether files may have what they want beyond their folders.
@@ -62,7 +63,8 @@ func checkKinds(kinds []string) error {
 	return nil
 }
 
-// decide implements workspace.Options.Trust. It may ask a person only where the terminal is not the input.
+// decide implements workspace.Options.Trust. It may ask a person only if the terminal is not the
+// input.
 func (t *trusting) decide(r workspace.TrustRequest, free bool) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -111,7 +113,7 @@ func (t *trusting) decide(r workspace.TrustRequest, free bool) error {
 	return nil
 }
 
-// agrees asks a person, where there is one at a terminal that is not the input (free).
+// agrees asks a person, if there is one at a terminal that is not the input (free).
 func (t *trusting) agrees(question string, free bool) (yes bool, err error) {
 	if t.silent.Load() || !free || !isTerminal(os.Stdin) || !isTerminal(os.Stderr) {
 		return false, nil
@@ -155,7 +157,8 @@ func refusal(r workspace.TrustRequest, open []trust.Want) error {
 		wanted(r, open), terminal.Line(r.Folder), strings.Join(slices.Compact(kinds), ","))
 }
 
-// typedLine reads one line, a byte at a time: whoever reads the terminal next gets the rest.
+// typedLine reads one line, a byte at a time, so that the rest stays for the next reader of the
+// terminal.
 func typedLine(keys io.Reader) string {
 	var line []byte
 	for one := make([]byte, 1); len(line) < 80; line = append(line, one[0]) {
@@ -166,7 +169,7 @@ func typedLine(keys io.Reader) string {
 	return strings.TrimSpace(string(line))
 }
 
-// isShipped reports whether racflow comes with a pipeline file of this content.
+// isShipped reports whether racflow ships a pipeline file with this content.
 func isShipped(content []byte) bool { return shipped()[string(content)] }
 
 var shipped = sync.OnceValue(func() map[string]bool {

@@ -12,7 +12,7 @@ type Field struct {
 	Value any // string, json.Number, bool, nil, or json.RawMessage if nested
 }
 
-// Fields are columns of an item's row, in order; JSON has them as an object.
+// Fields are the columns of an item's row, in order; JSON shows them as an object.
 type Fields []Field
 
 // MarshalJSON implements json.Marshaler. The calling encoder decides whether to escape HTML.

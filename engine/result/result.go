@@ -16,7 +16,7 @@ type Result struct {
 	Expected string `json:"expected,omitempty"` // the input's label, if any
 	Answer   Answer `json:"answer"`
 	Verdict
-	Missing    []string    `json:"missing,omitempty"` // voters that had to stop: the others gave the answer
+	Missing    []string    `json:"missing,omitempty"` // voters that had to stop, so that the others gave the answer
 	Citations  []Citation  `json:"citations,omitempty"`
 	Votes      []Vote      `json:"votes"`
 	Candidates []Candidate `json:"candidates,omitempty"` // in a pipeline without an election
@@ -30,8 +30,8 @@ type Result struct {
 	Cost  float64   `json:"-"`
 }
 
-// Answer is an elected answer; empty, and null in JSON: there is no acceptable one. Where labels are sets, sdk.NoLabels is the
-// answer that the text has none.
+// Answer is an elected answer. Empty, and null in JSON, means that no answer is acceptable. If labels
+// are sets, sdk.NoLabels is the answer that the text has none.
 type Answer string
 
 // MarshalJSON implements json.Marshaler. The calling encoder decides whether to escape HTML.
@@ -42,8 +42,8 @@ func (a Answer) MarshalJSON() ([]byte, error) {
 	return encode(string(a))
 }
 
-// Verdict is what is known of an answer, in the form of results, journals and pages, which embed it: a
-// field that is added here is in all of them.
+// Verdict holds what is known about an answer. Results, journals and pages embed it, so a new field
+// here appears in all of them.
 type Verdict struct {
 	Agreement float64 `json:"agreement"` // share of the votes, from 0 to 1
 	// Confidence is the probability that the answer is right, from 0 to 1; 0: the election does not
@@ -52,12 +52,12 @@ type Verdict struct {
 	// Unknown is the probability that no label of the knowledge fits; 0: the election does not
 	// estimate it.
 	Unknown float64 `json:"unknown,omitempty"`
-	// Labels are those of an answer that is a set, the surest first, or the levels of a tree down to the
-	// likeliest label, however far the answer goes. If the election was asked for likely labels, those
-	// follow. nil: the election does not estimate them.
+	// Labels are the labels of an answer that is a set, the surest first. For labels with levels, they
+	// are the levels of the tree down to the likeliest label, even below the answer. If the election
+	// was asked for likely labels, these follow. nil: the election does not estimate them.
 	Labels []sdk.LabelConfidence `json:"labels,omitempty"`
-	// RunnerUp is the label after the answer, with all voters counting alike; empty: nobody voted
-	// for another, or answers are sets or no labels.
+	// RunnerUp is the second-best label if all voters count alike. Empty: nobody voted for another
+	// label, or answers are sets or no labels.
 	RunnerUp string    `json:"runner_up,omitempty"`
 	Flagged  bool      `json:"flagged"`
 	Reason   string    `json:"reason,omitempty"`  // why there is no answer, or who decided it

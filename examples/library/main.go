@@ -1,4 +1,4 @@
-// Command intents does what racflow run -var embedder=hashing FILE does.
+// Command intents does the same as racflow run -var embedder=hashing FILE.
 package main
 
 import (

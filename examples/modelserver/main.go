@@ -1,11 +1,11 @@
-// Command modelserver is a server that behaves like some service of language models, for
-// authors of plugins in any language: it answers OpenAI's endpoints for chats, texts and
-// embeddings, with behaviours by name, and prints its address.
+// Command modelserver is a server that behaves like a service of language models, for authors of
+// plugins in any language. It answers OpenAI's endpoints for chats, texts and embeddings, with named
+// behaviours, and prints its address.
 //
 //	go run ./examples/modelserver -behaviour thinks-in-tags,refuses-temperature
 //
-// It is package modelserver of the SDK's tests, which tests in Go use as it is. Any model
-// name will do, and nothing is computed: each answer is the same.
+// The server is package modelserver of the SDK, which tests in Go use directly. It accepts any model
+// name and computes nothing: all answers are the same.
 package main
 
 import (
@@ -35,7 +35,7 @@ func main() {
 	}
 }
 
-// serve serves until its context ends. Then it reports how many requests came.
+// serve serves until its context ends, and then reports the number of requests.
 func serve(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	flags := flag.NewFlagSet("modelserver", flag.ContinueOnError)
 	flags.SetOutput(stderr)

@@ -1,5 +1,6 @@
-// Command racflow-own is racflow with a stage of its own linked in. It needs no plugin folder and no lock, and is one file
-// to hand out. Each stage is still a process of its own, which the program starts from itself.
+// Command racflow-own is racflow with its own stage linked in. It needs no plugin folder and no lock,
+// and is one file to hand out. Each stage is still a separate process; the program starts it by
+// executing itself.
 //
 //	go run ./examples/own run examples/own/loud.hcl
 package main
@@ -20,7 +21,7 @@ type config struct {
 	Label string `config:"label,required" doc:"The label of loud texts."`
 }
 
-// loud describes a voter that knows one thing: who shouts complains.
+// loud describes a voter with one rule: a text that shouts is a complaint.
 func loud() sdk.Stage {
 	return sdk.SampleStage("loud", "Votes for a label where a text shouts.",
 		func(_ context.Context, _ sdk.Setup, c config) (sdk.Sampler, error) { return c, nil }, sdk.Reads(sdk.ColumnText))

@@ -1,5 +1,5 @@
-// Command racflow-plugin-keywords is a third-party plugin: a voter that looks
-// for words. It votes for a label when an item holds the label's word.
+// Command racflow-plugin-keywords is a third-party plugin: a voter that looks for words. It votes for
+// a label if an item contains the label's word.
 package main
 
 import (

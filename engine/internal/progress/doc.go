@@ -1,5 +1,5 @@
-// Package progress has what work reports while it is under way: how far it is, and what it waits
-// for. All rooms may report, so that the package imports none of them.
+// Package progress defines the reports of work in progress: how far the work is, and what it waits
+// for. Every package may report, so this package imports none of them.
 //
-// It does not show the reports: that is up to the caller of the engine.
+// It does not show the reports: the caller of the engine decides about that.
 package progress

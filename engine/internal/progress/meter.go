@@ -15,10 +15,10 @@ import (
 //
 // It does not know what kind of work is done.
 
-// An estimate needs this much time since the start, and this many recent reports of progress, or one where
-// steps are slow: a model that takes ten seconds for an item has then done a batch of them.
-// Recent means at least the last half of the time since the start, and at least the time `recent`, so that a
-// few slow steps do not outweigh everything else.
+// An estimate needs this much time since the start, and this many recent reports of progress. One
+// report is enough if steps are slow: a model that takes ten seconds for an item has then done a
+// batch of items. Recent means at least the last half of the time since the start, and at least the
+// time `recent`, so that a few slow steps do not outweigh everything else.
 const (
 	evidence    = 5 * time.Second
 	steps       = 4
@@ -29,8 +29,8 @@ const (
 // Meter measures how fast a piece of work is. The zero value is ready; the work begins with
 // the first call of Add.
 type Meter struct {
-	// marks are the start and, of the later marks, the last two. Each comes when twice as much time has passed as at
-	// the mark before.
+	// marks are the start and the last two later marks. Each mark comes when twice as much time has
+	// passed as at the mark before.
 	marks []mark
 	moves int // reports of progress
 	step  Step
@@ -44,7 +44,8 @@ type mark struct {
 	moves int
 }
 
-// Add takes a report. It starts anew if the report is about other work, or less is done than before.
+// Add takes a report. It starts anew if the report concerns other work, or if less is done than
+// before.
 func (m *Meter) Add(now time.Time, s Step) {
 	if s.Doing != m.step.Doing || s.Name != m.step.Name || s.Unit != m.step.Unit || s.Done < m.step.Done || len(m.marks) == 0 {
 		m.marks, m.moves = []mark{{at: now, done: s.Done, paid: s.Paid}}, 0
@@ -86,7 +87,7 @@ func (m *Meter) Rate(now time.Time) (perSecond float64, ok bool) {
 	return float64(m.step.Done-since.done) / now.Sub(since.at).Seconds(), true
 }
 
-// Cost returns what all of the work will have cost, by what it cost recently; false: unknown.
+// Cost returns the total cost of the work, estimated from its recent cost; false: unknown.
 func (m *Meter) Cost(now time.Time) (float64, bool) {
 	since, ok := m.since(now)
 	if rest := m.step.Total - m.step.Done; ok && rest > 0 && m.step.Paid > since.paid {

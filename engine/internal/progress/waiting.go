@@ -11,18 +11,18 @@ import (
 	"github.com/racflow/racflow/engine/internal/terminal"
 )
 
-// This file reports what the calls of stages wait for: the governor (a service that asks
-// for fewer calls or is down, a limit), the pause before a retry, or a stage that is
-// starting or does not respond.
+// This file reports what the calls of stages wait for: the governor (a service that asks for fewer
+// calls or is down, a limit), the pause before a retry, or a stage that is starting or does not
+// respond.
 //
-// Code that makes calls wait says so when asked (WaitReporter.Watch) or as the wait begins
-// (WaitReporter.Hold). A WaitReporter asks four times a second. It reports a stage that has
-// answered nothing for as long as the wait says: five seconds if the wait has a reason,
-// thirty if a call is merely under way. Then it repeats every thirty seconds, in one line for
-// each stage, with the most urgent reason and the number of calls that wait for any.
+// Code that makes calls wait reports it when asked (WaitReporter.Watch), or when the wait begins
+// (WaitReporter.Hold). A WaitReporter asks four times a second. It reports a stage that has answered
+// nothing for as long as the wait says: five seconds if the wait has a reason, thirty if a call is
+// just in progress. It repeats the report every thirty seconds, in one line for each stage, with the
+// most urgent reason and the number of waiting calls.
 //
-// The package does not change how long calls wait. Results that come later
-// (package retry) take minutes or hours, and have reports of their own.
+// The package does not change how long calls wait. Results that come later (package retry) take
+// minutes or hours, and have reports of their own.
 
 // WaitSource calls say for each present wait.
 type WaitSource func(now time.Time, say func(Wait))
@@ -78,8 +78,9 @@ func (r *WaitReporter) Close() {
 	r.timer.Stop()
 }
 
-// Watch asks s regularly what is waited for, until forget is called. If several sources give
-// reasons for a stage, the most urgent is reported, of equals the first source's. s may call Answered.
+// Watch asks s regularly for its waits, until forget is called. If several sources give reasons for a
+// stage, the most urgent reason is reported; of equally urgent ones, the first source's. s may call
+// Answered.
 func (r *WaitReporter) Watch(s WaitSource) (forget func()) {
 	if r == nil {
 		return func() {}
@@ -152,11 +153,11 @@ func (r *WaitReporter) reportLong() {
 	}
 }
 
-// due makes one report of the waits of a stage, and returns whether it is time for the report. The
-// caller holds r.mu.
+// due makes one report from the waits of a stage, and reports whether it is time for it. The caller
+// holds r.mu.
 func (r *WaitReporter) due(now time.Time, waits []Wait) (report LongWait, due bool) {
-	// The engine and the service both report a call under way. Such a wait does not count if
-	// another has a reason.
+	// The engine and the service both report a call in progress. Such a wait does not count if another
+	// wait has a reason.
 	slices.SortStableFunc(waits, func(a, b Wait) int { return int(a.After - b.After) })
 	first := waits[0]
 	since, calls := first.Since, first.Calls

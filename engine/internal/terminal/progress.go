@@ -14,7 +14,7 @@ const (
 	logged  = 30 * time.Second
 )
 
-// Progress shows how far work is: on a terminal in one line that it overwrites, elsewhere in a new
+// Progress shows how far work is. On a terminal it overwrites one line; elsewhere it writes a new
 // line every 30 seconds.
 type Progress struct {
 	w     io.Writer

@@ -32,19 +32,20 @@ func BytesLike(n, like int64) (digits, unit string) {
 	return fmt.Sprint(n), "B"
 }
 
-// obeyed reports whether a terminal would obey a character or show nothing of it, as of those that turn the direction
-// of texts or begin lines.
+// obeyed reports whether a terminal would obey a character or hide it, such as characters that change
+// the direction of text or begin lines.
 func obeyed(r rune) bool {
 	return unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp, unicode.Other_Default_Ignorable_Code_Point) && !unicode.Is(unicode.Prepended_Concatenation_Mark, r)
 }
 
-// joins reports whether a character may follow another because it joins or parts letters of a script that needs that, or
-// parts of an emoji.
+// joins reports whether a character may follow another character because it joins or separates
+// letters in a script that needs this, or parts of an emoji.
 func joins(r, before rune) bool {
 	return (r == '\u200c' || r == '\u200d') && before >= '\u0600' && before != utf8.RuneError && !obeyed(before)
 }
 
-// Visible replaces each character that a terminal would obey or not show by U+FFFD, but for those in kept.
+// Visible replaces each character that a terminal would obey or hide by U+FFFD, except the characters
+// in kept.
 func Visible(text, kept string) string {
 	before := utf8.RuneError
 	return strings.Map(func(r rune) rune {
@@ -56,7 +57,8 @@ func Visible(text, kept string) string {
 	}, text)
 }
 
-// SameLength is like Visible for the text of a file, but keeps all positions, in bytes: question marks replace the bytes.
+// SameLength is like Visible for the text of a file, but keeps all byte positions: question marks
+// replace the bytes.
 func SameLength(text []byte) []byte {
 	out := slices.Clone(text)
 	for at := 0; at < len(out); {

@@ -10,8 +10,9 @@ import (
 	"golang.org/x/term"
 )
 
-// Writer writes texts for people to a stream of the process. What a terminal would obey or not show becomes U+FFFD, also
-// where the stream is none: a log or a pipe may end at one. Lines and tabs stay.
+// Writer writes texts for people to a stream of the process. It replaces what a terminal would obey
+// or hide by U+FFFD, even if the stream is no terminal: a log or a pipe may end at one. Lines and
+// tabs stay.
 type Writer struct {
 	stream *os.File
 	mu     sync.Mutex
@@ -43,7 +44,8 @@ func (w *Writer) Fd() uintptr { return w.stream.Fd() }
 // Stat describes the stream.
 func (w *Writer) Stat() (fs.FileInfo, error) { return w.stream.Stat() }
 
-// Data returns what takes the output for programs byte for byte; a terminal gets even that made safe.
+// Data returns the writer for a program's output, which passes every byte on. If the stream is a
+// terminal, the writer still makes the output safe.
 func Data(w io.Writer) io.Writer {
 	if safe, ok := w.(*Writer); ok && !term.IsTerminal(int(safe.Fd())) {
 		return safe.stream

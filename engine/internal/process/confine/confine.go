@@ -65,7 +65,7 @@ func ports(hosts []string) string {
 	return strings.Join(all, ", ")
 }
 
-// Policy lists what a program may access beside the system's own programs, libraries and settings.
+// Policy lists what a program may access besides the system's own programs, libraries and settings.
 // Paths are absolute.
 type Policy struct {
 	Read, Write      []string // files and folders; missing ones are ignored

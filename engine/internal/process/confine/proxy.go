@@ -105,8 +105,8 @@ func newProxy(plugin string, allowed []string, refused func(advice string), d di
 	return p, nil
 }
 
-// accept serves the connections to a listener until Close: those that ask for a host, or, if host is
-// not empty, those that are for that host alone.
+// accept serves the connections to a listener until Close. They are requests to the proxy or, if host
+// is not empty, connections to that host only.
 func (p *Proxy) accept(l net.Listener, host string) error {
 	bounded := netutil.LimitListener(l, connections)
 	if host == "" {
@@ -130,7 +130,7 @@ func (p *Proxy) accept(l net.Listener, host string) error {
 	return nil
 }
 
-// pass connects a plugin with a host, if it may reach that.
+// pass connects a plugin with a host, if the plugin may reach it.
 func (p *Proxy) pass(near net.Conn, host Host) {
 	defer near.Close() //nolint:errcheck // it may be closed already
 	if !p.allows(host) {
@@ -154,7 +154,7 @@ func (p *Proxy) allows(host Host) bool {
 	return slices.ContainsFunc(p.allowed, func(h Host) bool { return h.allows(host) })
 }
 
-// connect connects to the host of a context. It tells the user of a local one that does not answer.
+// connect connects to the host of a context. If a local host does not answer, it tells the user.
 func (p *Proxy) connect(ctx context.Context) (net.Conn, error) {
 	far, err := p.dialer.connect(ctx)
 	if host := hostOf(ctx); err != nil && host.loopback() && ctx.Err() == nil && p.first(host) {
@@ -220,7 +220,8 @@ func (p *Proxy) refuse(w http.ResponseWriter, r *http.Request, host Host) {
 	http.Error(w, why, http.StatusForbidden)
 }
 
-// first reports whether to report a host, and marks it: each is reported once, and at most 100 are.
+// first reports whether to report a host, and marks the host: each is reported once, and at most 100
+// are.
 func (p *Proxy) first(host Host) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -261,8 +262,8 @@ func (p *Proxy) tunnel(w http.ResponseWriter, far net.Conn) {
 	p.join(near, buffered.Reader, far) // the buffer may hold data that followed the request
 }
 
-// join connects a plugin, whose data come from said, with a host until the host has ended the
-// connection, or Close does. The plugin may end its own direction before.
+// join connects a plugin, whose data come from said, with a host. It lasts until the host ends the
+// connection, or until Close. The plugin may end its own direction earlier.
 func (p *Proxy) join(near net.Conn, said io.Reader, far net.Conn) {
 	both := func() { _ = errors.Join(near.Close(), far.Close()) }
 	defer both()

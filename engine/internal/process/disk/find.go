@@ -10,8 +10,9 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// Find returns the path of what has a name in another normal form of Unicode: on Macs, ü may be two characters, and HCL
-// writes it as one. What has exactly this name comes first. A path to nothing leads into the folder that was found.
+// Find returns the path of a file whose name may have another Unicode form: on Macs, ü may be two
+// characters, and HCL writes it as one. A file with exactly this name comes first. If the file does
+// not exist, the result lies in the folder that was found.
 func Find(path string) string {
 	if path == "" || norm.NFC.IsNormalString(path) && norm.NFD.IsNormalString(path) || exists(path) || filepath.Dir(path) == path {
 		return path
@@ -31,8 +32,9 @@ func exists(path string) bool {
 	return err == nil
 }
 
-// SplitGlob splits a pattern into the folder that it begins with and the rest, with slashes; empty: the path is no pattern.
-// What exists is none: files and folders may have brackets in their names.
+// SplitGlob splits a pattern into its leading folder and the rest, with slashes. An empty rest means
+// that the path is no pattern. A path that exists is no pattern: names of files and folders may have
+// brackets.
 func SplitGlob(name string) (base, pattern string) {
 	name = filepath.Clean(name)
 	if found := Find(name); !strings.ContainsAny(name, "*?[{") || exists(found) {
@@ -50,10 +52,10 @@ func CheckGlob(pattern string) error {
 	return nil
 }
 
-// IsLock reports whether a file is what Excel or Word leaves beside an open one.
+// IsLock reports whether a file is the lock file that Excel or Word keeps beside an open document.
 func IsLock(name string) bool { return strings.HasPrefix(filepath.Base(name), "~$") }
 
-// IsGlob reports whether a path is a pattern of several files.
+// IsGlob reports whether a path is a pattern for several files.
 func IsGlob(path string) bool {
 	_, pattern := SplitGlob(path)
 	return pattern != ""

@@ -39,7 +39,7 @@ type Output struct {
 	committed bool
 }
 
-// BusyError says that another process, or another OpenOutput of this one, is writing a file.
+// BusyError says that another process, or another OpenOutput of this process, is writing a file.
 type BusyError struct{ Name string }
 
 func (e *BusyError) Error() string {

@@ -53,8 +53,8 @@ func MakeFolder(dir string) error {
 	return TightenFolder(dir)
 }
 
-// MakeBelow calls MakeFolder for dir and for each folder between it and root, and refuses what ownFile does. It does not
-// change root.
+// MakeBelow calls MakeFolder for dir and for each folder between dir and root, and refuses what
+// ownFile refuses. It does not change root.
 func MakeBelow(root, dir string) error {
 	inside, err := filepath.Rel(root, dir)
 	if err != nil || !filepath.IsLocal(inside) {
@@ -75,7 +75,8 @@ func MakeBelow(root, dir string) error {
 	return nil
 }
 
-// ownFile refuses links, pipes, devices and other users' files: in a state folder, somebody else has put them there. Through those, racflow would read, change and hand to plugins what is not its own.
+// ownFile refuses links, pipes, devices and other users' files: in a state folder, somebody else has
+// put them there. Through them, racflow would read, change and hand to plugins what is not its own.
 func ownFile(path string, info fs.FileInfo) error {
 	var why string
 	user := 0
@@ -95,8 +96,8 @@ func ownFile(path string, info fs.FileInfo) error {
 	return fmt.Errorf("%s is %s, which racflow does not make in its state folder: remove it, or name another state folder", path, why)
 }
 
-// OwnFiles checks ownFile for all that lies in a folder, which need not exist. It does not look into the folders for which
-// skip (unless nil) returns true, with their paths in the folder.
+// OwnFiles checks ownFile for everything in a folder, which need not exist. It does not look into
+// folders for which skip (unless nil) returns true; skip gets their paths within the folder.
 func OwnFiles(dir string, skip func(inside string) bool) error {
 	root, err := filepath.EvalSymlinks(dir)
 	if err != nil {
@@ -110,7 +111,7 @@ func OwnFiles(dir string, skip func(inside string) bool) error {
 		if err != nil {
 			return nil //nolint:nilerr // as above
 		}
-		inside, _ := filepath.Rel(root, path) // it is below
+		inside, _ := filepath.Rel(root, path) // path lies below root
 		if err = ownFile(filepath.Join(dir, inside), info); err == nil && d.IsDir() && skip != nil && skip(inside) {
 			err = fs.SkipDir
 		}
@@ -136,9 +137,9 @@ func ReadOnly(err error) bool {
 	return errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS)
 }
 
-// SocketRoot returns the folder for temporary files, or a shorter one if a socket's path would
-// exceed 104 bytes. That path also has the names of a folder in it, of a process's folder in it and
-// of the socket.
+// SocketRoot returns the folder for temporary files, or a shorter one if a socket's path would exceed
+// 104 bytes. The path also holds a folder's name, the name of a process's folder in it, and the
+// socket's name.
 func SocketRoot() string {
 	if dir := os.TempDir(); len(dir) <= 32 {
 		return dir

@@ -29,8 +29,8 @@ import (
 // caller adapts a Process to the calls of its Stage.
 type caller struct{ *Process }
 
-// Invoke sends a request to the current process, and again as retry.Resend decides. It does not repeat a
-// request that changes something.
+// Invoke sends a request to the current process, and again if retry.Resend decides so. It does not
+// repeat a request that changes something.
 func (p caller) Invoke(ctx context.Context, method string, request, reply any, options ...grpc.CallOption) error {
 	answer := reply.(proto.Message)
 	_, changes := changeOf(request)
@@ -66,8 +66,8 @@ func (p caller) Fit(ctx context.Context, rows iter.Seq2[*stagepb.FitRequest, err
 	return reply, err
 }
 
-// send calls the current process, again as retry.Resend decides. changes marks a call whose effect is lost
-// with the process: it is not sent again.
+// send calls the current process, and again if retry.Resend decides so. changes marks a call whose
+// effect is lost with the process: such a call is not sent again.
 func (p caller) send(ctx context.Context, changes bool, call func(ctx context.Context, now instance, sent func()) error) (err error) {
 	p.waits.begin()
 	defer func() { p.waits.end(err == nil) }()
@@ -111,7 +111,7 @@ func (p *Process) await(now instance) error {
 	}
 }
 
-// by returns what errors of the stage begin with: its name, and of a third party's stage also the
+// by returns the prefix of the stage's errors: its name, and for a third party's stage also the
 // plugin's name and version.
 func (p *Process) by() string {
 	if p.plugin.name != "" {
@@ -120,8 +120,8 @@ func (p *Process) by() string {
 	return p.name()
 }
 
-// sign adds by to the failures of a third party's stage, and to those of a built-in one that are its
-// own mistakes.
+// sign adds by to all failures of a third party's stage, and to those failures of a built-in stage
+// that are its own mistakes.
 func (p *Process) sign(answer proto.Message) {
 	for _, f := range failures(answer) {
 		if p.plugin.name != "" || isInternal(f) {
@@ -235,7 +235,7 @@ func (s *services) close() {
 	}
 }
 
-// seed makes numbers of addresses that tell nothing about them.
+// seed is for numbers that stand for addresses and reveal nothing about them.
 var seed = maphash.MakeSeed()
 
 // sharedHost is the sdk.Host that a stage calls. It removes secrets from what the stage passes to
@@ -262,7 +262,7 @@ func (h sharedHost) Acquire(ctx context.Context, c sdk.Call) (func(sdk.Result), 
 	}, nil
 }
 
-// KeepProfile implements sdk.Host. It does not keep a profile that has something which is not shown.
+// KeepProfile implements sdk.Host. It does not store a profile that contains a secret.
 func (h sharedHost) KeepProfile(ctx context.Context, endpoint, model string, profile json.RawMessage) error {
 	for _, text := range []string{endpoint, model, string(profile)} {
 		if h.secrets.Shown(text) != text {
@@ -356,7 +356,8 @@ func (w *waits) end(answered bool) {
 	}
 }
 
-// fed returns rows whose making is no wait for the stage that reads them: enrichments may take long for each.
+// fed returns rows, and does not count the time that their source takes as time that the stage waits:
+// enrichments may take long for each row.
 func (w *waits) fed(rows iter.Seq2[*stagepb.FitRequest, error]) iter.Seq2[*stagepb.FitRequest, error] {
 	return func(yield func(*stagepb.FitRequest, error) bool) {
 		w.end(false)

@@ -45,7 +45,8 @@ func (h *Host) prepare(ctx context.Context, l launch, sockets string) (prepared,
 	return prepared{cmd: cmd, control: confine.Plain(cmd), close: func() {}}, nil
 }
 
-// foreign prepares a process of a third-party program. It can reach what the pipeline file allows, and temporary folders of its own.
+// foreign prepares a process of a third-party program. The process can reach what the pipeline file
+// allows, and temporary folders of its own.
 func (h *Host) foreign(ctx context.Context, l launch, sockets string) (p prepared, err error) {
 	allow := l.program.Allow
 	command, needs, err := confine.Interpreter(ctx, l.program.Path)
@@ -91,7 +92,7 @@ func (h *Host) foreign(ctx context.Context, l launch, sockets string) (p prepare
 	}
 	passed := environment(os.Environ(), l.network)
 	if !policy.Unconfined {
-		passed = confinedEnvironment(os.Environ(), &policy) // before Command gets the policy, because this adds to it
+		passed = confinedEnvironment(os.Environ(), &policy) // before Command gets the policy, because confinedEnvironment adds to it
 		p.limits = memory.Limits{
 			Processes: h.limits.threads, Disk: memory.Bound{Bytes: cmp.Or(allow.Disk, program.DefaultDisk), Of: "disk of the plugin " + l.program.Name},
 			Used: func() int64 { return confine.Used(policy.Home, policy.Work, policy.Temp, l.stateDir) },

@@ -138,8 +138,8 @@ func isBelow(path, dir string) bool {
 
 // Options configure New.
 type Options struct {
-	// Builtin is what the running binary serves when the environment has wire.CookieKey and
-	// wire.StageKey; without a name, each of its processes is asked.
+	// Builtin is the plugin that the running binary serves if the environment has wire.CookieKey and
+	// wire.StageKey. If it has no name, each process is asked.
 	Builtin sdk.Plugin
 	// StateDir stores descriptions of plugins; empty: they are not stored. Folders below it are
 	// accessible to their owner only.
@@ -167,7 +167,7 @@ type limits struct {
 	restarts     int             // attempts to restart a process
 	ends         int             // ends in a row, without an answer between them
 	deaf         time.Duration   // until a process that ignores the end of a request is replaced
-	threads      int             // how many processes and threads a confined plugin may have
+	threads      int             // maximum number of processes and threads of a confined plugin
 }
 
 // ErrClosed says that the host or the process has been closed.
@@ -296,8 +296,8 @@ func (h *Host) remove(p *Process) {
 type identity struct {
 	dialing   *tls.Config // for connections to plugins; go-plugin adds the certificate of a plugin that made its own
 	authority string      // the authority that plugins trust, as PEM
-	// Plugins show this pair when they call the engine's services; PEM. It is signed by an authority
-	// that only these trust: no plugin can call another one, or a built-in stage.
+	// Plugins show this pair when they call the engine's services; PEM. Only the engine's services
+	// trust the authority that signed it, so no plugin can call another plugin or a built-in stage.
 	certificate, key string
 	callers          *x509.CertPool
 	// A built-in stage's process shows this certificate and key to the host; PEM.

@@ -183,7 +183,7 @@ func (p *Process) hide(reply proto.Message) {
 // failing is implemented by every reply to work.
 type failing interface{ GetFailure() *stagepb.Failure }
 
-// failures returns those of a reply as a whole and of single rows.
+// failures returns the failures in a reply: of the whole reply and of single rows.
 func failures(reply proto.Message) []*stagepb.Failure {
 	all := []*stagepb.Failure{reply.(failing).GetFailure()}
 	if rows, ok := reply.(interface{ GetErrors() []*stagepb.RowError }); ok {

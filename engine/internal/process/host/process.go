@@ -79,7 +79,7 @@ type Spec struct {
 	Config   json.RawMessage // an object, including secrets
 	Secrets  []string        // the values in Config that must stay hidden
 	StateDir string          // created if missing; empty: none
-	Fits     bool            // an embedder that learns: it gets a folder below StateDir, with State
+	Fits     bool            // the stage is an embedder that learns: it gets a folder below StateDir, with State
 	State    []byte          // what Process.State returned; nil: it learns anew
 	Samples  int             // as sdk.Setup.Samples
 	Labels   sdk.LabelForm   // the same
@@ -136,7 +136,7 @@ type foreign struct{ name, version, hash string }
 func (h *Host) Start(ctx context.Context, spec Spec) (*Process, error) {
 	if spec.StateDir != "" {
 		err := disk.MakeBelow(h.options.StateDir, spec.StateDir)
-		if err == nil && (spec.Program == nil || spec.Fits) { // the links of a plugin that is confined lead it nowhere
+		if err == nil && (spec.Program == nil || spec.Fits) { // the links of a confined plugin lead nowhere
 			err = disk.OwnFiles(spec.StateDir, func(string) bool { return spec.Program != nil })
 		}
 		if disk.ReadOnly(err) && spec.Kind != sdk.KindStore { // a store would lose its collections in a temporary folder
@@ -358,7 +358,7 @@ func (p *Process) describe(ctx context.Context, c *process) (sdk.Plugin, sdk.Sta
 // end of racflow, reads all output itself, passes only a checked handshake line on, and can always
 // be killed.
 type runningProcess struct {
-	prepared // set by the time of Start
+	prepared // set when Start runs
 	path     string
 	out      *output
 	lifeline *os.File
@@ -371,7 +371,7 @@ type runningProcess struct {
 
 	mu     sync.Mutex
 	pid    int   // 0: not started
-	killed bool  // it must not start any more
+	killed bool  // it must no longer start
 	reason error // why it cannot be used
 }
 
@@ -646,7 +646,7 @@ func (h *Host) spawn(ctx context.Context, l launch) (*process, error) {
 		running.shown = h.id.builtin
 	}
 	var sockets string
-	config := h.id.dialing.Clone() // a copy: go-plugin makes the plugin's certificate the only one that it trusts
+	config := h.id.dialing.Clone() // a copy: go-plugin makes the plugin's certificate the only trusted one
 	client := plugin.NewClient(&plugin.ClientConfig{
 		HandshakeConfig: wire.Handshake(),
 		Plugins:         plugin.PluginSet{},

@@ -97,7 +97,8 @@ func (l *replayLog) attachment() string {
 	return l.attached
 }
 
-// changeOf returns the collection that a request changes, and whether the end of the process would undo the change.
+// changeOf returns the collection that a request changes, and reports whether the end of the process
+// would undo the change.
 func changeOf(request any) (collection string, changes bool) {
 	switch req := request.(type) {
 	case *stagepb.PutRequest:

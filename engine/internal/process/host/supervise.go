@@ -27,7 +27,7 @@ func isInternal(f *stagepb.Failure) bool {
 type ended struct {
 	done chan struct{} // closed once why is set
 	why  string        // includes its last output
-	deaf atomic.Bool   // racflow ended it, because it still worked on a request after the time limit
+	deaf atomic.Bool   // racflow ended it, because it worked on a request past its time limit
 
 	silent bool // racflow ended it, because it gave no sign of life
 }
@@ -89,7 +89,7 @@ func (c *process) failed(err error, grace time.Duration) error {
 	return err
 }
 
-// call makes a call that any plugin answers.
+// call makes a call that every plugin answers.
 func (c *process) call(ctx context.Context, method string, request, reply proto.Message) error {
 	return wire.Explain(ctx, c.conn, method, c.conn.Invoke(ctx, method, request, reply))
 }
@@ -214,13 +214,13 @@ func (p *Process) restart(ends int) bool {
 		var config *ConfigError
 		hopeless := errors.As(err, &config) || errors.Is(err, errChanged) || errors.Is(err, errGone) || errors.Is(err, errReplaced) // another attempt would fail, too
 		if failures++; hopeless || failures == p.host.limits.restarts {
-			p.giveUp(err) // which names the stage
+			p.giveUp(err) // the error names the stage
 			return false
 		}
 	}
 }
 
-// giveUp makes all requests fail from now on: no process is started any more.
+// giveUp makes all requests fail from now on: no further process starts.
 func (p *Process) giveUp(err error) {
 	p.publish(p.current, &sdk.Error{Code: sdk.CodeUnavailable, Err: err})
 }

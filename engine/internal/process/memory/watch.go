@@ -103,8 +103,8 @@ func (t *table) family(pid int, kept bool) []int {
 	return all
 }
 
-// held returns the bytes that processes hold together, with the tables of their pages. Pages that
-// several of them share count for each, unless exact is set and the system reports shares.
+// held returns the bytes that processes hold together, including page tables. Pages that several of
+// them share count for each, unless exact is set and the system reports shares.
 func (t *table) held(pids []int, exact bool) (sum int64) {
 	for _, pid := range pids {
 		dir, counted := filepath.Join(t.root, strconv.Itoa(pid)), []string{"VmPTE:", "HugetlbPages:"}
@@ -142,9 +142,9 @@ func count(path string, names ...string) (sum int64, err error) {
 	return sum, nil
 }
 
-// Every is how often a Watch measures memory. If a measurement takes long, the Watch waits ten times
-// as long, but at most longest; where no memory is bounded it always waits that long. It looks at
-// files every diskEvery, or after ten times as long as that took.
+// Every is how often a Watch measures memory. After a long measurement, the Watch pauses for ten
+// times its duration, but at most longest. If no memory is bounded, it always pauses for longest. It
+// looks at files every diskEvery, or after ten times as long as the last look took.
 const (
 	Every     = 200 * time.Millisecond
 	longest   = time.Second
@@ -286,7 +286,7 @@ func (w *Watch) pass() (every time.Duration, err error) {
 		case f.Processes > 0 && threads > f.Processes:
 			f.exceeds("it ran %d processes and threads, more than the %d that a plugin may", threads, f.Processes)
 		case f.Disk.Bytes > 0 && !time.Now().Before(f.next):
-			f.next = time.Now().Add(time.Hour) // not twice at a time
+			f.next = time.Now().Add(time.Hour) // one look at a time
 			go w.files(m)
 		}
 		all = append(all, f)
@@ -297,7 +297,7 @@ func (w *Watch) pass() (every time.Duration, err error) {
 	return every, nil
 }
 
-// files looks at the files of a member, without the lock, since they may be many.
+// files looks at the files of a member. It does so without the lock, since there may be many files.
 func (w *Watch) files(m *member) {
 	began := time.Now()
 	used := m.Used()
@@ -319,8 +319,8 @@ func (m *member) exceeds(format string, args ...any) {
 	}
 }
 
-// checkTotal ends the largest process if all hold too much together. It ends one at a time, because
-// only afterwards it is known how much memory that freed.
+// checkTotal ends the largest process if all processes together hold too much. It ends one process at
+// a time, because only then it is known how much memory that freed.
 func (w *Watch) checkTotal(t *table, all []family) {
 	own := t.held([]int{w.self}, false)
 	for _, exact := range []bool{false, true} {

@@ -47,7 +47,7 @@ func HashFile(path string) (string, error) {
 // known caches the hashes of programs that this process has read, by their paths and parts.
 var known sync.Map
 
-// settled is the minimum age of a file at which its time reveals the next change.
+// settled is the minimum age of a file from which its time reveals the next change.
 const settled = 2 * time.Second
 
 // hashOf returns the hash of the parts below a path. It reads them again only if they look
@@ -68,16 +68,16 @@ func hashOf(path string, folder bool, parts []part) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	// File times are coarse, so what is new may change again and look the same.
+	// File times are coarse, so a new file may change again and look the same.
 	if !slices.ContainsFunc(parts, func(p part) bool { return begin.Sub(p.time) < settled }) {
 		known.Store(key, hash)
 	}
 	return hash, nil
 }
 
-// hashTree hashes a folder: the sha256 of the sorted lines "HEX MODE NAME". HEX is the sha256 of
-// the file's content, and MODE is x if the file is executable, else -. For a symbolic link, HEX is
-// the sha256 of the target's name, and MODE is l.
+// hashTree hashes a folder: the sha256 of the sorted lines "HEX MODE NAME". HEX is the sha256 of the
+// file's content. MODE is x if the file is executable, else -. For a symbolic link, HEX is the sha256
+// of the target's name, and MODE is l.
 func hashTree(dir string, parts []part) (string, error) {
 	var lines []string
 	for _, p := range parts {
@@ -225,7 +225,7 @@ func (p Program) parts() ([]part, error) {
 		case info.Mode().IsRegular():
 			one.size, one.time = info.Size(), info.ModTime()
 			err = p.private(path, info)
-		case info.IsDir(): // not its time, which also changes with files that do not belong to the program
+		case info.IsDir(): // without its time, which also changes with files that do not belong to the program
 			err = p.private(path, info)
 		default:
 			err = fmt.Errorf("%s is neither a file nor a folder: a plugin's folder holds nothing else", path)
@@ -236,7 +236,8 @@ func (p Program) parts() ([]part, error) {
 	return all, err
 }
 
-// single returns the parts of a single file. A user may name a link to it; an installed program is never a link.
+// single returns the parts of a single file. A user may name a link to the file; an installed program
+// is never a link.
 func (p Program) single() ([]part, error) {
 	info, err := os.Lstat(p.Path)
 	if err == nil && info.Mode()&fs.ModeSymlink != 0 {

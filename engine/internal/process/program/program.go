@@ -121,7 +121,7 @@ type Allow struct {
 	Unconfined  bool     // everything that the user who runs racflow may reach
 }
 
-// DefaultDisk is how many bytes a plugin's own folders may hold where nothing else is said.
+// DefaultDisk is how many bytes a plugin's own folders may hold unless stated otherwise.
 const DefaultDisk = 16 << 30
 
 // Development reports whether the program starts on a person's word, without a lock.

@@ -22,7 +22,7 @@ import (
 type Secrets struct {
 	adding sync.Mutex
 	values []string            // sorted
-	lines  map[string]struct{} // that are hidden
+	lines  map[string]struct{} // hidden lines
 	some   atomic.Bool
 	known  atomic.Pointer[known] // of all values; nil: built on the next use, since a file may add thousands
 }
@@ -101,7 +101,8 @@ func (s *Secrets) Add(values ...string) {
 // private replaces what Hide hides.
 const private = "(private)"
 
-// Hide makes Shown replace each line of a text. It is for what is no secret, but of no concern to whoever reads a log.
+// Hide makes Shown replace each line of a text. It is for texts that are not secret, but that do not
+// concern the readers of a log.
 func (s *Secrets) Hide(text string) {
 	s.adding.Lock()
 	defer s.adding.Unlock()
@@ -125,7 +126,7 @@ func hider(all map[string]struct{}) *strings.Replacer {
 		return nil
 	}
 	lines := slices.Collect(maps.Keys(all))
-	slices.SortFunc(lines, func(a, b string) int { return cmp.Or(len(b)-len(a), strings.Compare(a, b)) }) // the first that fits is used
+	slices.SortFunc(lines, func(a, b string) int { return cmp.Or(len(b)-len(a), strings.Compare(a, b)) }) // the replacer uses the first form that matches
 	var pairs []string
 	for _, line := range lines {
 		for _, form := range []string{line, quoted(line, false), unquoted(strconv.Quote(line))} {
@@ -217,7 +218,7 @@ func newReplacer(forms []string) replacer {
 	if len(forms) == 0 {
 		return replacer{}
 	}
-	// The replacer uses the first form that fits.
+	// The replacer uses the first form that matches.
 	slices.SortFunc(forms, func(a, b string) int { return cmp.Or(len(b)-len(a), strings.Compare(a, b)) })
 	forms = slices.Compact(forms)
 	r := replacer{}

@@ -1,17 +1,18 @@
-// Package retry calls stages again after failures that may pass: with single rows of a batch, with
-// the whole batch, or, if a row may be at fault, with parts of it, until that row stands alone. So a
-// row that ends the stage's process or takes all of its time fails alone.
+// Package retry calls stages again after failures that may pass. It repeats single rows of a batch,
+// or the whole batch. If a row may be the cause, it repeats parts of the batch, until that row stands
+// alone. So a row that ends the stage's process or takes all of its time fails alone.
 //
-// The cost is bounded. A row among n that ends the process ends it once for each halving, log2 n
-// times, besides the times that the whole batch did; alone, it ends the process up to five more
-// times, since it is not blamed for the end of a process that had answered others before. A row that
-// hangs fails within the timeout of its stage, counted from the first call that it was in; the work
-// on the other rows of the batch, one after the other, comes on top only where it takes longer than
-// a quarter of that. Each further row that hangs takes half of the timeout. A batch without any
+// The cost is bounded. If a row among n ends the process, it does so once for each halving, log2 n
+// times, and also each time the whole batch is sent. Alone, it ends the process up to five more
+// times, since it is not blamed for the end of a process that had answered other rows before. A row
+// that hangs fails within the timeout of its stage, counted from the first call with this row. The
+// work on the other rows of the batch, one after the other, is extra only if it takes longer than a
+// quarter of the timeout. Each further row that hangs takes half of the timeout. A batch without any
 // answer is given up after a few single rows. A call that others held up before it was sent is
 // repeated, up to ten times in a row.
 //
-// Nothing else in the engine sends a request again. Others return an error, whose code says what is done here:
+// Nothing else in the engine sends a request again. Other packages return an error, whose code
+// decides what happens here:
 //
 //	the request was not sent, or another one    Resend  at once, to the next process
 //	  had to end the process (LostError)
@@ -28,9 +29,10 @@
 //	  Deadline of a service
 //	sdk.Pending                                 PendingWork  collects after PollAfter, 2 s to 1 min
 //
-// What is not the same request is asked elsewhere: another answer where none was accepted (resamples, run/stage),
-// a request in the form that a model takes (plugins/internal/chatmodel), another service (backends). Stages
-// with a connection of their own retry on it, such as that to Milvus (retry_time).
+// Other packages send requests that are not the same: another answer if none was accepted (resamples,
+// run/stage), a request in a form that a model accepts (plugins/internal/chatmodel), another service
+// (backends). Stages with a connection of their own retry on it, such as the connection to Milvus
+// (retry_time).
 //
 // The package does not know what rows are. Its caller says how often to retry, and what ends it.
 package retry

@@ -21,25 +21,28 @@ import (
 	"github.com/racflow/racflow/sdk/support"
 )
 
-// This file waits for results that a service makes in minutes or hours (sdk.Pending), and keeps the
+// This file waits for results that a service makes in minutes or hours (sdk.Pending), and stores the
 // handles of such work.
 //
-// Handles is a folder with a file for each handle: the handle, and the keys of its rows. The file
-// is on the disk before anything waits. A key is a digest of the stage (package pipeline) and of
-// all that it sees of the row, its id included. So a later attempt on the same row (a resumed run,
-// another build or a new run) collects with the handle and asks nothing a second time.
+// Handles is a folder with a file for each handle: the handle, and the keys of its rows. The file is
+// on the disk before anything waits. A key is a digest of the stage (package pipeline) and of
+// everything that the stage sees of the row, its id included. So a later attempt on the same row (a
+// resumed run, another build or a new run) collects with the handle and requests nothing a second
+// time.
 //
-// PendingWork wraps the calls of a stage, inside their retries: it groups rows by handle, asks for
-// rows without one, waits as long as the stage says, and collects, until the results are there. A
-// call's timeout and slot are for the call alone; the wait ends with the context or the stage.
+// PendingWork wraps the calls of a stage, inside their retries. It groups rows by handle, requests
+// the rows without a handle, waits as long as the stage says, and collects, until the results are
+// there. A call's timeout and slot are only for the call; the wait ends with the context or the
+// stage.
 //
-// Handles reports the waiting time now and then, and the progress that a stage reports of its
-// service (sdk.Pending.Note) at once and when it changes.
+// Handles reports the waiting time now and then. It reports the progress that a stage reports of its
+// service (sdk.Pending.Note) at once, and when it changes.
 //
-// An entry is removed once the results of its row are stored (Settle), so that a kill between the
-// two costs nothing: a run keeps with each item what was collected for it, and settles that again when
-// it is resumed. The entry of a row whose collection fails for good (sdk.CodeInvalid) is
-// removed too: the next attempt asks anew. What nobody settles is removed in the end (forgotten).
+// An entry is removed once the results of its row are stored (Settle), so that a kill between the two
+// costs nothing: a run stores with each item what was collected for it, and settles that again when
+// it is resumed. If the collection of a row fails for good (sdk.CodeInvalid), its entry is removed,
+// too: the next attempt requests the row anew. An entry that nobody settles is removed in the end
+// (forgotten).
 //
 // The package does not know what rows are, and redacts nothing: package host refuses a handle that
 // holds a secret.
@@ -79,13 +82,13 @@ type work struct {
 const forgotten = 90 * 24 * time.Hour
 
 // OpenHandles opens a folder, which need not exist. It calls waits now and then while results are
-// awaited, and for a stage that reports its service's progress also at once and when there is news;
-// nil: no reports.
+// awaited. For a stage that reports its service's progress, it also calls waits at once and when
+// there is news. nil: no reports.
 func OpenHandles(dir string, waits func(PendingWait)) *Handles {
 	return &Handles{dir: dir, waits: waits, reported: map[string]report{}}
 }
 
-// HandleKey identifies a row of a stage by all that its results depend on.
+// HandleKey identifies a row of a stage by everything that its results depend on.
 func HandleKey(parts ...string) string {
 	h := sha256.New()
 	for _, p := range parts {
@@ -170,8 +173,8 @@ func (b *Handles) keep(keys []string, handle string, since time.Time) error {
 	return nil
 }
 
-// Settle removes the entries of what PendingWork.Collected got, in this process or an earlier one: the
-// results are stored. An entry with another handle stays: the row was asked for again since.
+// Settle removes the entries that PendingWork.Collected received, in this process or an earlier one:
+// their results are stored. An entry with another handle stays: the row was requested again since.
 func (b *Handles) Settle(collected []string) error {
 	if len(collected) == 0 {
 		return nil
@@ -265,7 +268,8 @@ type PendingWork struct {
 	// Call asks the stage about some rows of the batch or, with a handle, collects their results. It
 	// returns errors like Work.Call.
 	Call func(ctx context.Context, handle string, rows []int) error
-	// Collected gets each stored row whose results are there, and what to Settle once they are stored.
+	// Collected gets each stored row whose results are there, and what to Settle once these are
+	// stored.
 	Collected func(row int, what string)
 	// Ended is closed when all waits must end; Cause says why. Both may be nil.
 	Ended <-chan struct{}
@@ -322,7 +326,7 @@ func pick(rows, at []int) []int {
 	return some
 }
 
-// group is the rows that share a handle, or have none.
+// group holds the rows that share a handle, or have none.
 type group struct {
 	PendingWork
 	handle string
@@ -393,7 +397,7 @@ func (g *group) collected(err error) error {
 		if !final(err) {
 			return err
 		}
-		rows = sdk.RowErrors{} // the error is about all the work, and halves of it fare no better
+		rows = sdk.RowErrors{} // the error concerns the whole work, and halves would fail, too
 		for i := range g.rows {
 			rows[i] = err
 		}
@@ -404,7 +408,7 @@ func (g *group) collected(err error) error {
 	for i, key := range g.keys {
 		what := key + "." + digest
 		switch {
-		case rows[i] == nil, sdk.CodeOf(rows[i]) == sdk.CodeRefused: // no service would answer it
+		case rows[i] == nil, sdk.CodeOf(rows[i]) == sdk.CodeRefused: // no service would answer the row
 			g.Collected(g.rows[i], what)
 		case final(rows[i]):
 			lost = append(lost, what)

@@ -14,16 +14,17 @@ import (
 const (
 	// attempts for one request that ends its process; all but the first send it alone.
 	attempts = 3
-	// maxWorn is how often more a single row is sent alone, until a process ends that had answered nothing else.
+	// maxWorn is how often a single row is sent alone again, until it ends a process that had answered
+	// nothing else.
 	maxWorn = 5
 )
 
-// LostError is the error of a request whose process ended before it answered. A stage's caller gets it
-// only after Resend has sent the request again, or sent it alone.
+// LostError is the error of a request whose process ended before it answered. A stage's caller gets
+// this error only after Resend has sent the request again, or sent it alone.
 type LostError struct {
 	By, Why  string // the stage with its plugin, and how the process ended
 	Innocent bool   // another request is to blame
-	Worn     bool   // the process had answered others, or worked on them
+	Worn     bool   // the process had answered other requests, or worked on them
 	Silent   bool   // the process gave no sign of life
 	times    int
 }
@@ -38,11 +39,12 @@ func (e *LostError) Error() string {
 
 func (e *LostError) Unwrap() error { return sdk.ErrCrashed }
 
-// Resend calls send, which sends a request to a stage's process, once a process runs, and calls sent when
-// that works on it. If the process ends before it answers (LostError), Resend sends the request to the
-// next one, alone, so that a request that ends the process fails no other. It does so once with a
-// request that was to be sent alone from the start: such a request is part of a batch that has already
-// ended a process. of names the stage in an error of Bounded; empty: it has no name.
+// Resend calls send once a process runs; send sends a request to that process, and calls sent when
+// the process works on it. If the process ends before it answers (LostError), Resend sends the
+// request alone to the next process, so that a request that ends the process fails no other request.
+// It does so once if the request was to be sent alone from the start: such a request is part of a
+// batch that has already ended a process. of names the stage in an error of Bounded; empty: it has no
+// name.
 func Resend(ctx context.Context, of string, send func(ctx context.Context, sent func()) error) error {
 	most := attempts
 	if wire.IsAlone(ctx) {
@@ -74,13 +76,13 @@ func Resend(ctx context.Context, of string, send func(ctx context.Context, sent 
 
 type turnKey struct{}
 
-// turn measures how long the requests of a call of Bounded wait to be sent: for their turn, or for a
-// process.
+// turn measures how long the requests of a call of Bounded wait before they are sent: for their turn,
+// or for a process.
 type turn struct {
 	mu     sync.Mutex
 	since  time.Time // when the present wait began; zero: no request waits
 	waited time.Duration
-	of     string // whom the last request was for
+	of     string // stage of the last request
 }
 
 func (t *turn) begin(of string) {
@@ -99,7 +101,7 @@ func (t *turn) sent() {
 	}
 }
 
-// result returns how long requests have waited so far, and whom the last one was for.
+// result returns how long requests have waited so far, and the stage of the last one.
 func (t *turn) result() (waited time.Duration, of string) {
 	t.sent()
 	t.mu.Lock()

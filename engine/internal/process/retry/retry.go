@@ -14,11 +14,11 @@ import (
 )
 
 // maxHung is how many rows may hang, each alone, before the rest of their batch is given up. It
-// applies while no call with rows of the batch was answered: then the stage hangs, not a row.
+// applies as long as no call with rows of the batch was answered: then the stage hangs, not a row.
 const maxHung = 4
 
-// maxHeld is how often in a row calls of a batch may be held up by others. Each time they are so for
-// a limited time.
+// maxHeld is how often in a row other calls may hold up the calls of a batch. Each time they do so
+// for a limited time.
 const maxHeld = 10
 
 // isolation finds the rows that fail a batch.
@@ -31,16 +31,17 @@ type isolation struct {
 	last     error // error of the last row that hung
 }
 
-// apart calls with rows. If the call fails as a whole for a reason that may lie in one of them, or
-// in their number, apart calls with each half: the first half completely before the second, to
-// reach a single row soon and answer what can be answered. After a crash of the process, a half is
-// sent alone, so that it ends no other calls. After a timeout, or if the process gave no sign of life,
-// each row is sent alone: a hanging row then costs the time of one more call, where each half that
-// holds it would cost as much. A single
-// row is blamed for a timeout only if nothing else ran in the stage meanwhile: another row may have
-// held up its process. (A stage that asks other machines waits for them, not for its process.) Nor is it
-// blamed for the end of a process that had answered others, such as one that ends after every hundred:
-// it is sent alone again, a few times.
+// apart calls with rows. If the call fails as a whole, the cause may be one of the rows, or their
+// number. Then apart calls with each half: the first half completely before the second, to reach a
+// single row soon and answer as much as possible. After a crash of the process, a half is sent alone,
+// so that it ends no other calls. After a timeout, or if the process gave no sign of life, each row
+// is sent alone: a hanging row then costs the time of one more call. With halves, each half that
+// holds it would cost as much.
+//
+// A single row is blamed for a timeout only if nothing else ran in the stage meanwhile: another row
+// may have held up its process. (A stage that asks other machines waits for them, not for its
+// process.) A single row is also not blamed for the end of a process that had answered other rows,
+// such as a process that ends after every hundred: it is sent alone again, a few times.
 func (i *isolation) apart(ctx context.Context, at []int) []error {
 	if !i.answered && i.hung == maxHung {
 		return same(fmt.Errorf("%w; no other row of its batch was answered, so the stage is the cause", i.last), len(at))
@@ -115,15 +116,16 @@ type Work struct {
 	Again func()
 }
 
-// maxPause is the longest pause that a stage may ask for, as long as calls wait that have not been sent (package
-// governor). Rows that would have to wait longer fail with sdk.CodeUnavailable.
+// maxPause is the longest pause that a stage may ask for while calls wait that have not been sent
+// (package governor). Rows that would have to wait longer fail with sdk.CodeUnavailable.
 const maxPause = 5 * time.Minute
 
-// maxWait is how long a stage may ask for pauses again and again: a row that has to wait its turn has not failed.
+// maxWait is the time during which a stage may ask for pauses again and again: a row that has to wait
+// for its turn has not failed.
 const maxWait = 2 * time.Minute
 
-// Do works on rows 0 to n-1, and again on rows whose failure may pass. It returns an error or nil
-// for each.
+// Do works on rows 0 to n-1, and again on rows whose failure may pass. It returns an error or nil for
+// each row.
 func (w Work) Do(ctx context.Context, n int) []error {
 	t := tries{Work: w, errs: make([]error, n), failed: make([]int, n), start: time.Now()}
 	at := make([]int, n) // rows still to do
@@ -184,7 +186,7 @@ func (t *tries) count(at []int, results []error) another {
 			continue
 		}
 		if coded.RetryAfter > maxPause {
-			// No row is to blame: those that this wait keeps from being sent get this code, too.
+			// No row is to blame: rows that this wait keeps from being sent get this code, too.
 			t.errs[n] = &sdk.Error{Code: sdk.CodeUnavailable, Err: fmt.Errorf("%w; it asks to wait %s, longer than a run waits", results[i], coded.RetryAfter)}
 			continue
 		}
@@ -248,13 +250,13 @@ type Patience struct {
 	Network bool // the stage asks other machines
 }
 
-// Bounded makes one call of a stage with so many rows, within its share of the timeout. The
-// shares of all calls that lead to a row that hangs make up the timeout: a quarter for its batch,
-// for an enricher another quarter for its document, and half for the row alone. A stage that asks
-// other machines is not asked about a single row again, so half is for its batch. What is left is
+// Bounded makes one call of a stage with a number of rows, within its share of the timeout. For a row
+// that hangs, the shares of all calls with this row make up the timeout: a quarter for its batch, for
+// an enricher another quarter for its document, and half for the row alone. A stage that asks other
+// machines is not asked about a single row again, so its batch gets half. The rest of the timeout is
 // for the other rows of the batch, and for processes that start anew.
 //
-// A timeout is an error with sdk.CodeDeadline, and TimedOut reports it.
+// A timeout is an error with sdk.CodeDeadline; TimedOut reports it.
 func (p Patience) Bounded(ctx context.Context, rows int, call func(context.Context) error) error {
 	limit := p.Timeout / 4
 	if p.Network || rows == 1 && wire.IsAlone(ctx) {

@@ -1,8 +1,8 @@
-// Package startup keeps a program that imports it from collecting garbage before main: what
-// packages make while they are initialised stays in use.
+// Package startup keeps the importing program from collecting garbage before main: memory that
+// packages allocate during initialisation stays in use.
 //
-// It imports next to nothing. Go initialises packages in the order of their import paths once
-// their imports are, so nearly all that allocate come after it.
+// It imports next to nothing. Go initialises packages in the order of their import paths, once their
+// imports are initialised. So nearly all packages that allocate come after it.
 package startup
 
 import (
@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	usual = 100 // GOGC where nobody sets it
+	usual = 100 // GOGC unless somebody sets it
 	most  = 400 // the first collection is at 16 MiB instead of 4
 )
 
@@ -22,7 +22,7 @@ func init() {
 	}
 }
 
-// Over makes the first collection the last one that was put off.
+// Over restores the usual GOGC after the next garbage collection.
 func Over() {
 	if os.Getenv("GOGC") == "" {
 		first := new([1 << 10]byte)

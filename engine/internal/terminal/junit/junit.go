@@ -1,5 +1,6 @@
-// Package junit writes outcomes as JUnit test results, which CI systems read. What a suite and a case stand for is
-// said by its callers: packages report (the expectations of pipelines) and verify (the checks of a plugin).
+// Package junit writes outcomes as JUnit test results, which CI systems read. Its callers decide what
+// suites and cases are: package report (expectations of pipelines) and package verify (checks of a
+// plugin).
 package junit
 
 import (
@@ -26,14 +27,14 @@ type Case struct {
 	Out     string   `xml:"system-out,omitempty"`
 }
 
-// Failure says what failed: in a line, and at length.
+// Failure says what failed: in one line, and in detail.
 type Failure struct {
 	Message string `xml:"message,attr"`
 	Type    string `xml:"type,attr"`
 	Text    string `xml:",chardata"`
 }
 
-// Skipped says why.
+// Skipped says why a case was skipped.
 type Skipped struct {
 	Message string `xml:"message,attr"`
 }
@@ -44,7 +45,7 @@ type counts struct {
 	Skipped  int `xml:"skipped,attr"`
 }
 
-// Write writes suites, and how many of their cases failed or were skipped.
+// Write writes suites, and the numbers of failed and skipped cases.
 func Write(w io.Writer, suites []Suite) error {
 	type counted struct {
 		Name string `xml:"name,attr"`

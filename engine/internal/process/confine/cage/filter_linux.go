@@ -22,11 +22,11 @@ var architectures = map[string]uint32{
 	"amd64": unix.AUDIT_ARCH_X86_64, "arm64": unix.AUDIT_ARCH_AARCH64, "riscv64": unix.AUDIT_ARCH_RISCV64,
 }
 
-// absent lists calls that bypass the other layers: io_uring creates sockets that the filter does
-// not see, keys belong to the user, and the next calls inspect the kernel or other processes. What
-// the last calls make takes memory that no process maps, so that nobody counts it. clone3 and
-// openat2 have their arguments in memory, where the filter cannot look: libraries then take the
-// older call. The plugin finds that the system lacks all of them.
+// absent lists calls that bypass the other layers. io_uring creates sockets that the filter does not
+// see, keys belong to the user, and the next calls inspect the kernel or other processes. The last
+// calls create memory that no process maps, so that nobody counts it. clone3 and openat2 have their
+// arguments in memory, where the filter cannot look: libraries then use the older call. The plugin
+// gets the answer that the system lacks all of these calls.
 var absent = []uint32{
 	unix.SYS_IO_URING_SETUP, unix.SYS_IO_URING_ENTER, unix.SYS_IO_URING_REGISTER,
 	unix.SYS_KEYCTL, unix.SYS_ADD_KEY, unix.SYS_REQUEST_KEY,
@@ -35,8 +35,8 @@ var absent = []uint32{
 	unix.SYS_MEMFD_CREATE, unix.SYS_MEMFD_SECRET, unix.SYS_SEMGET, unix.SYS_MSGGET,
 }
 
-// watches lists calls that tell what happens to files which the plugin may not read, for a plugin
-// without a view of its own. Libraries that find them absent look at the files again and again.
+// watches lists calls that report events on files which the plugin may not read, for a plugin without
+// a view of its own. Libraries that find these calls missing look at the files again and again.
 var watches = []uint32{unix.SYS_INOTIFY_INIT1, unix.SYS_FANOTIFY_INIT}
 
 // check refuses a call whose argument has a value, or does not have it.
@@ -72,7 +72,7 @@ var (
 	second = check{argument: 1, not: true}
 )
 
-// outside lists calls that reach other processes, for a plugin without a namespace of processes, of
+// outside lists calls that reach other processes, for a plugin without namespaces of processes, of
 // SysV IPC and of networks: Landlock does not see connections that begin with data.
 var outside = map[uint32][]check{
 	unix.SYS_PRLIMIT64: {first}, unix.SYS_SCHED_SETAFFINITY: {first}, unix.SYS_SCHED_SETSCHEDULER: {first},
@@ -88,8 +88,8 @@ var outside = map[uint32][]check{
 	unix.SYS_SENDTO: noBits(3, unix.MSG_FASTOPEN), unix.SYS_SENDMSG: noBits(2, unix.MSG_FASTOPEN), unix.SYS_SENDMMSG: noBits(3, unix.MSG_FASTOPEN),
 }
 
-// changes lists calls that change files which may only be read, or not even that, for a plugin
-// whose view of files is not read-only.
+// changes lists calls that change files which the plugin may only read, or not even read. It is for a
+// plugin whose view of files is not read-only.
 var changes = map[uint32][]check{
 	unix.SYS_FCHMOD: nil, unix.SYS_FCHMODAT: nil, unix.SYS_FCHMODAT2: nil, unix.SYS_FCHOWN: nil, unix.SYS_FCHOWNAT: nil, unix.SYS_UTIMENSAT: nil,
 	unix.SYS_SETXATTR: nil, unix.SYS_LSETXATTR: nil, unix.SYS_FSETXATTR: nil, unix.SYS_SETXATTRAT: nil,
@@ -99,9 +99,9 @@ var changes = map[uint32][]check{
 		{argument: 1, value: 0x40087602}, {argument: 1, value: 0x4008941a}}, // FS_IOC_SETVERSION, BTRFS_IOC_SUBVOL_SETFLAGS
 }
 
-// older lists calls that newer architectures lack: inotify_init, which does what those in watches do;
+// older lists calls that newer architectures lack: inotify_init, which is like the calls in watches;
 // open, creat, chmod, mknod, with the arguments that always allows; and chmod, chown, lchown, utime,
-// utimes, futimesat, which do what those in changes do.
+// utimes, futimesat, which are like the calls in changes.
 var older = map[string]struct {
 	watches []uint32
 	always  map[uint32][]check

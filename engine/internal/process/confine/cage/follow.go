@@ -9,8 +9,8 @@ import (
 // maxLinks is how many links Follow follows; the system follows no more, either.
 const maxLinks = 40
 
-// Follow returns an absolute path without symbolic links, as far as it exists: also a link to what
-// does not exist is followed. It calls seen with each link and its target.
+// Follow returns an absolute path without symbolic links, as far as the path exists; it also follows
+// a link to a missing target. It calls seen with each link and its target.
 func Follow(name string, seen func(link, to string)) string {
 	rest := strings.Split(name, "/")
 	at := "/"

@@ -51,7 +51,7 @@ func send(r Report, with []byte) {
 		err = unix.Sendmsg(Pipe, message, with, nil, unix.MSG_NOSIGNAL)
 	}
 	if err != nil && r.Ended == nil {
-		syscall.Exit(1) // racflow has ended, and so does all that this process has started
+		syscall.Exit(1) // racflow has ended, and so do all processes that this process has started
 	}
 }
 
@@ -75,7 +75,7 @@ func outer() {
 // create the others; processes; an empty network; SysV IPC; and mounts, for the view of files.
 const namespaces = unix.CLONE_NEWUSER | unix.CLONE_NEWPID | unix.CLONE_NEWNET | unix.CLONE_NEWIPC | unix.CLONE_NEWNS
 
-// useless is a file descriptor at which init says that it can do nothing in its namespaces.
+// useless is a file descriptor on which init reports that it can do nothing in its namespaces.
 const useless = Pipe + 1
 
 // startInit starts this program again as init. It returns false if the kernel does not allow it.
@@ -118,8 +118,8 @@ func reap(pid int) {
 // grace is how long a plugin may outlive racflow.
 const grace = 500 * time.Millisecond
 
-// run confines and starts a program and waits until it has ended. isInit: this is the first process
-// of a namespace.
+// run confines and starts a program and waits until the program has ended. isInit: this is the first
+// process of a namespace.
 func run(s *Spec, isInit bool) {
 	closed()
 	if isInit {
@@ -129,7 +129,7 @@ func run(s *Spec, isInit bool) {
 		}
 		_ = unix.Close(useless)
 	} else {
-		_ = unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) // its orphans come to this process; Linux 3.4 has it
+		_ = unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) // orphans of its processes become its children; needs Linux 3.4
 	}
 	receive(0) // the process that stays takes the message
 	kernel := &Kernel{}
@@ -166,16 +166,16 @@ func run(s *Spec, isInit bool) {
 	send(Report{Ended: ended}, nil)
 }
 
-// closed keeps other processes of this user out of this one, so that the plugin cannot use threads
-// that are not restricted.
-func closed() { _ = unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0) } // fails for no value but a wrong one
+// closed keeps other processes of this user out of this process, so that the plugin cannot use
+// threads that are not restricted.
+func closed() { _ = unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0) } // fails only for a wrong value
 
 // detach closes the standard streams, which belong to the plugin.
 func detach() {
 	for fd := range 3 {
 		_ = unix.Close(fd)
 	}
-	for range 3 { // the lowest numbers that are free
+	for range 3 { // takes the lowest free numbers
 		_, _ = unix.Open(os.DevNull, unix.O_RDWR|unix.O_CLOEXEC, 0)
 	}
 }
@@ -188,7 +188,7 @@ func remove(folders []string) {
 
 const starting = "start it"
 
-// start confines the program and starts it from a thread that is restricted as the program shall be.
+// start confines the program and starts it from a thread with the restrictions of the program.
 func start(s *Spec, kernel *Kernel, isInit bool) (pid int, doing string, err error) {
 	var r reach
 	var port int
@@ -224,7 +224,7 @@ func start(s *Spec, kernel *Kernel, isInit bool) (pid int, doing string, err err
 func prepare(s *Spec, kernel *Kernel) (r reach, port int, doing string, err error) {
 	local := s.Local
 	if !kernel.Namespaces {
-		local = nil // the program reaches these by itself
+		local = nil // the program reaches these hosts by itself
 	}
 	if s.Network {
 		if port, err = furnish(local); err != nil {
@@ -267,7 +267,7 @@ func environment(s *Spec, port int) []string {
 // processes are those that this process has to end.
 type processes struct {
 	isInit  bool
-	reaping sync.Mutex // a process id that kill has found may be used again only afterwards
+	reaping sync.Mutex // held so that no process id that kill has found is used again meanwhile
 }
 
 // wait reaps processes until the program has ended.

@@ -37,8 +37,8 @@ func furnish(local []Local) (port int, err error) {
 	return listen(Local{IP: []byte{127, 0, 0, 1}})
 }
 
-// openPorts returns the ports that a plugin in racflow's network may connect to: that of the
-// proxy (0: there is none) and those of the hosts.
+// openPorts returns the ports that a plugin in racflow's network may connect to: the proxy's port (0:
+// there is no proxy) and the ports of the hosts.
 func openPorts(proxy int, local []Local) []uint16 {
 	var all []uint16
 	if proxy != 0 {
@@ -61,8 +61,8 @@ func families(s *Spec) []uint32 {
 	return []uint32{unix.AF_INET, unix.AF_INET6}
 }
 
-// listen listens in the plugin's network and sends the listener to racflow. Its proxy takes the
-// connections for what connects to the host or, if that is empty, for requests to itself.
+// listen listens in the plugin's network and sends the listener to racflow. racflow's proxy forwards
+// its connections to the host. If the host is empty, they are requests to the proxy itself.
 func listen(l Local) (port int, err error) {
 	var family int
 	var to unix.Sockaddr

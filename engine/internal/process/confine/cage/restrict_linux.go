@@ -27,7 +27,7 @@ func restrict(s *Spec, kernel *Kernel, r reach, port int) (doing string, err err
 
 // limit disables core dumps, which would contain secrets, and bounds files and processes. It drops
 // the privileges of root and of the creator of a user namespace, also for programs that the thread
-// executes.
+// executes later.
 func limit(s *Spec, kernel *Kernel) error {
 	limits := map[int]uint64{unix.RLIMIT_CORE: 0}
 	if s.Disk > 0 {
@@ -60,7 +60,7 @@ func limit(s *Spec, kernel *Kernel) error {
 	return unix.Capset(&unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}, &none[0])
 }
 
-// The rights to files, and those to folders.
+// The rights to files and to folders.
 const (
 	readFile    = unix.LANDLOCK_ACCESS_FS_EXECUTE | unix.LANDLOCK_ACCESS_FS_READ_FILE
 	writeFile   = unix.LANDLOCK_ACCESS_FS_WRITE_FILE | unix.LANDLOCK_ACCESS_FS_TRUNCATE

@@ -17,7 +17,7 @@ type place struct {
 	path   string // without symbolic links
 	folder bool
 	write  bool
-	device bool // it may be written to, and not changed
+	device bool // it may be written to, but not changed
 	socket bool // the plugin may connect to sockets in it
 }
 
@@ -141,7 +141,7 @@ func covered(mounted []place, path string) bool {
 	})
 }
 
-// mountPoint creates where a place is mounted. It opens no existing file.
+// mountPoint creates the mount point of a place. It opens no existing file.
 func mountPoint(p place) error {
 	if p.folder {
 		return os.MkdirAll(p.path, 0o755)
@@ -156,8 +156,8 @@ func mountPoint(p place) error {
 	return f.Close()
 }
 
-// show mounts a place of the old root at its path in the new one, read-only unless it may be
-// changed. inside: it is in another place, which has the mount point.
+// show mounts a place of the old root at its path in the new one, read-only unless it may be changed.
+// inside: it lies in another place, which has the mount point.
 func show(p place, inside bool, kernel *Kernel) error {
 	if !inside {
 		if err := mountPoint(p); err != nil {
@@ -165,7 +165,7 @@ func show(p place, inside bool, kernel *Kernel) error {
 		}
 	}
 	if p.path == "/proc" {
-		// One for this namespace; where a container hides parts of /proc, the kernel refuses that.
+		// A proc for this namespace; the kernel refuses it if a container hides parts of /proc.
 		err := unix.Mount("proc", p.path, "proc", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC|unix.MS_RDONLY, "")
 		if kernel.Proc = err == nil; kernel.Proc {
 			return nil
