@@ -70,7 +70,7 @@ func newShelf(t *testing.T, files map[string]string) *shelf {
 	return s
 }
 
-// write writes files; an empty one is removed.
+// write writes files; empty content removes a file.
 func (s *shelf) write(files map[string]string) {
 	s.t.Helper()
 	for name, content := range files {

@@ -36,7 +36,7 @@ func (p *pieces) Chunk(ctx context.Context, documents []sdk.Document) ([][]sdk.C
 	return lists, err
 }
 
-// keptVectors are options of a cache of vectors of its own.
+// keptVectors returns options for a separate cache of vectors.
 func keptVectors(t *testing.T) cache.VectorOptions {
 	return cache.VectorOptions{Root: t.TempDir(), Limits: cache.Limits{Bytes: 1 << 20}, Log: slog.New(slog.NewTextHandler(t.Output(), nil))}
 }

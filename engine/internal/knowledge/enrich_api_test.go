@@ -128,7 +128,7 @@ func newEnriched(t *testing.T, files map[string]string) *enriched {
 	return e
 }
 
-// numbered are n files with the same content.
+// numbered returns n files with the same content.
 func numbered(n int, content string) map[string]string {
 	files := map[string]string{}
 	for i := range n {
@@ -384,7 +384,7 @@ func TestSlowDocuments(t *testing.T) {
 			return
 		}
 		others.Wait()
-		time.Sleep(20 * time.Millisecond) // the twelfth behind it could begin now
+		time.Sleep(20 * time.Millisecond) // time for the twelfth document behind it to begin
 		e.adder.mu.Lock()
 		held = len(e.adder.calls)
 		e.adder.mu.Unlock()
@@ -401,7 +401,7 @@ func TestNothingIsBegunAfterTheEnd(t *testing.T) {
 	e.stage.Limit, e.stage.Retries = &pipeline.Limit{Concurrency: 2}, 5
 	ended := make(chan struct{})
 	e.adder.slow = func(p sdk.Passage) {
-		if p.Document.ID == "00.txt" { // it is being answered, and waited for
+		if p.Document.ID == "00.txt" { // this document is being answered, and the build waits for it
 			<-ended
 			time.Sleep(200 * time.Millisecond) // until the build has noticed it
 		}

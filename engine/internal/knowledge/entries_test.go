@@ -130,7 +130,7 @@ func TestRandomExamplesAreRandom(t *testing.T) {
 	for what, n := range times {
 		near(what, n, 5./200)
 	}
-	if most := slices.Max(slices.Collect(maps.Values(pairs))); most > 6 { // chance: one in 100,000
+	if most := slices.Max(slices.Collect(maps.Values(pairs))); most > 6 { // by chance: one in 100,000
 		t.Errorf("a pair of entries was drawn %d times, expected about %g", most, 6000./200/199)
 	}
 	other := drawn(t, k, ids[:100], sdk.Draw{Count: 10, Parts: 2, Seed: 1}, false)

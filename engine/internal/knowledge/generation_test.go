@@ -30,7 +30,7 @@ func (b *bench) history() *generation.History {
 	return must.Get(generation.List(b.t.Context(), b.block, b.stages))(b.t)
 }
 
-// states lists the generations as "analyzer embedder state".
+// states lists the index versions as "analyzer embedder state".
 func (b *bench) states() []string {
 	b.t.Helper()
 	var all []string
@@ -46,7 +46,7 @@ func (b *bench) store() generation.Store {
 	return must.Get(b.stages.Store(b.t.Context()))(b.t)
 }
 
-// rewrite commits other notes to the generations.
+// rewrite commits changed notes to the index versions.
 func (b *bench) rewrite(change func(note map[string]any)) {
 	b.t.Helper()
 	store := b.store()
@@ -69,7 +69,7 @@ func (b *bench) rewrite(change func(note map[string]any)) {
 	}
 }
 
-// age makes all generations an hour older.
+// age makes all index versions an hour older.
 func (b *bench) age() {
 	b.t.Helper()
 	b.rewrite(func(note map[string]any) { note["changed"] = time.Now().Add(-time.Hour) })

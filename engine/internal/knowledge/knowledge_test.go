@@ -130,7 +130,7 @@ type starter struct {
 	keeps    error                                   // error of every Drop; nil: none
 	broken   error                                   // error when the embedder starts
 	strict   bool                                    // the store refuses some texts
-	wrap     func(generation.Store) generation.Store // around the store; nil: nothing
+	wrap     func(generation.Store) generation.Store // wraps the store; nil: no wrapper
 }
 
 func (s starter) Embedder(_ context.Context, state []byte, resolved json.RawMessage) (generation.Embedder, error) {
@@ -194,7 +194,7 @@ func newBench(t *testing.T) *bench {
 	}
 }
 
-// open writes the rows and opens the knowledge. It returns what was embedded.
+// open writes the rows and opens the knowledge. It returns the embedded texts.
 func (b *bench) open(rows ...string) (*knowledge.Knowledge, []string) {
 	b.t.Helper()
 	content := strings.Join(append([]string{"id\ttext\tlabel"}, rows...), "\n") + "\n"
@@ -205,8 +205,8 @@ func (b *bench) open(rows ...string) (*knowledge.Knowledge, []string) {
 	return k, b.embedder.passages
 }
 
-// openFailing opens the knowledge over a file's content. Its processes end with
-// it, as they do when a run ends.
+// openFailing opens the knowledge over a file's content. Its processes end with it, as at the end of
+// a run.
 func (b *bench) openFailing(content string) error {
 	b.t.Helper()
 	put(b.t, b.block.Sources[0].Path, content)
@@ -315,7 +315,7 @@ func TestPrototypes(t *testing.T) {
 	}
 	close := cmp.Comparer(func(a, b float32) bool { return a-b < 1e-6 && b-a < 1e-6 })
 	k, _ := b.open("1\ta\tx", "2\tb\tx", "3\tc\ty")
-	// x is the mean of a and b, so 45 degrees from a.
+	// x is the mean of a and b, 45 degrees from a.
 	must.Equal(t, "at first", map[string]float32{"x": 0.70710678, "y": 0}, nearest(k), close)
 	k, _ = b.open("1\ta\tx", "3\tac\ty")
 	must.Equal(t, "after changes", map[string]float32{"x": 1, "y": 0.70710678}, nearest(k), close)

@@ -182,7 +182,7 @@ func TestLabelsOfEarlierVersions(t *testing.T) {
 		after   map[string]string // nil: the same file
 		agree   bool
 		asked   string
-		want    []string // nil: it is refused
+		want    []string // nil: the file is refused
 	}{
 		{name: "nobody agrees", written: map[string]string{"1": "x", "2": "x ", "3": "y"}, asked: `"x" and "x "`},
 		{name: "a person agrees", written: map[string]string{"1": "x", "2": "x\u200b", "3": "y"}, agree: true, asked: `"x" and "x\u200b"`, want: []string{"x", "y"}},

@@ -40,7 +40,7 @@ func neighboursOf(labels ...string) sdk.Item {
 	return item
 }
 
-// votes are the labels of a sample with their weights to two places.
+// votes returns the labels of samples with their weights to two decimals.
 func votes(s []sdk.Sample) (all []string) {
 	for _, one := range s {
 		for _, a := range one.Answers {
@@ -166,7 +166,7 @@ func TestDecisionCache(t *testing.T) {
 	if f := forecast(other); f.Requests != 1 || f.Most.InputTokens < first[0][0].Usage.InputTokens || f.Likely.InputTokens == 0 {
 		t.Errorf("%+v", f)
 	}
-	item.Drawn = 1 // it was asked before, and would be answered alike
+	item.Drawn = 1 // the item was asked before, and would get the same answer
 	if f := forecast(item); f != (sdk.Forecast{}) {
 		t.Errorf("%+v", f)
 	}

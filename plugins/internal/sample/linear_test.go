@@ -130,7 +130,7 @@ func TestLearns(t *testing.T) {
 			t.Errorf("right on %.3f with vectors of length %v", share, by)
 		}
 	}
-	for i := range all { // only the words tell
+	for i := range all { // only the words tell labels apart
 		all[i].Vector = all[0].Vector
 	}
 	if share := right(t, fitted(t, `{}`, all[:600]), all[600:]); share < .99 {
@@ -161,7 +161,7 @@ func TestBallot(t *testing.T) {
 func TestLearnsSets(t *testing.T) {
 	single := cloud(1200, 6, 16, .25)
 	var all []sdk.TrainingRow
-	for i := 0; i+7 < len(single); i++ { // two neighbours have different labels
+	for i := 0; i+7 < len(single); i++ { // two neighbouring rows have different labels
 		a, b := single[i], single[i+1+i%4]
 		mixed := slices.Clone(a.Vector)
 		for j := range mixed {
@@ -177,7 +177,7 @@ func TestLearnsSets(t *testing.T) {
 	}
 	v := open()
 	must.Do(t, fit(t.Context(), v, all[:800]))
-	for _, v := range []*linearVoter{v, open()} { // also from its state
+	for _, v := range []*linearVoter{v, open()} { // also after opening from its state
 		right := 0
 		for i, s := range sample(t, v, items(all[800:])...) {
 			var set []string

@@ -31,7 +31,7 @@ func TestCalibrated(t *testing.T) {
 }
 
 func TestLikeliest(t *testing.T) {
-	// Of a hundred examples ninety are right, with one score above three others.
+	// Of a hundred examples ninety are right; one score lies above three others.
 	h := &heldOut{}
 	for i := range 100 {
 		scores := []float32{0, 0, 0, 0}

@@ -104,9 +104,9 @@ func TestForecastOfChoices(t *testing.T) {
 	nameless := modelserver.Options{Refuse: func(a modelserver.Ask) bool { return a.N > 4 }}
 	for name, test := range map[string]struct {
 		server modelserver.Options
-		kept   string // profile; empty: a probe finds one
-		before int    // requests that are forecast
-		after  int    // after an item; the next one takes as many
+		kept   string // stored profile; empty: a probe finds one
+		before int    // forecast requests
+		after  int    // forecast after an item; the next item takes as many
 	}{
 		"any":                        {modelserver.Options{}, "", 1, 1},
 		"four":                       {modelserver.Options{MaxN: 4}, "", 2, 2},

@@ -12,7 +12,7 @@ import (
 	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
-// answering answers with one word.
+// answering returns a function that answers with one word.
 func answering(word string) func(modelserver.Ask, int) string {
 	return func(modelserver.Ask, int) string { return word }
 }
@@ -48,7 +48,7 @@ func TestNextService(t *testing.T) {
 			}
 			asked := 5
 			if strings.HasPrefix(name, "no ") || name == "denied" {
-				asked = 3 // then it is left out
+				asked = 3 // then the first service is left out
 			}
 			if calls := f.server.Calls(); calls != asked {
 				t.Errorf("the first service was asked %d times, want %d", calls, asked)
@@ -67,7 +67,7 @@ func TestNextService(t *testing.T) {
 			if diff := cmp.Diff(want, gave(samples)); err != nil || diff != "" || second.Calls() != calls {
 				t.Errorf("from the cache, after %d more calls: %v (-want +got)\n%s", second.Calls()-calls, err, diff)
 			}
-			f.reopen(t, 2, "") // alone, its answers are its own
+			f.reopen(t, 2, "") // alone, the first service gives its own answers
 			if samples, err := f.one(t, texts("q3")); err == nil {
 				t.Errorf("without the second service: %v", gave(samples))
 			}

@@ -95,7 +95,7 @@ func TestBatchesGiveTheSame(t *testing.T) {
 			single, batched := modelserver.Serve(t, o), modelserver.Serve(t, o)
 			first, second := &apitest.Host{}, &apitest.Host{Probes: true}
 			want, _ := outcomes(t, single.URL, first, "", arguments, items)
-			for range 3 { // a failure that passes is for the engine to try again
+			for range 3 { // the engine repeats failures that may pass
 				want, _ = outcomes(t, single.URL, first, "", arguments, items)
 			}
 			dir := t.TempDir()
@@ -114,7 +114,8 @@ func TestBatchesGiveTheSame(t *testing.T) {
 			if d := cmp.Diff(given(single), given(batched)); d != "" {
 				t.Errorf("choices that were given (-single +batched):\n%s", d)
 			}
-			// The addresses of the servers are part of the keys, so the next stage tells.
+			// The addresses of the servers are part of the keys, so the next stage shows whether these
+			// are the same.
 			again, rounds := outcomes(t, batched.URL, second, dir, arguments, items)
 			if d := cmp.Diff(got, again); d != "" || rounds > 0 {
 				t.Errorf("by single calls afterwards, %d rounds (-batched +single):\n%s", rounds, d)

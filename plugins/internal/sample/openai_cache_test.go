@@ -25,7 +25,7 @@ func TestKeptAnswersAreNotAskedForAgain(t *testing.T) {
 		t.Errorf("cached %v", cached)
 	}
 
-	// The same again, in another run: nothing is asked, all is equal.
+	// The same in another run: nothing is asked, and everything is equal.
 	f.reopen(t, 4, "")
 	again, err := f.one(t, item)
 	if err != nil || f.server.Calls() != 1 {
@@ -35,7 +35,7 @@ func TestKeptAnswersAreNotAskedForAgain(t *testing.T) {
 		t.Errorf("another answer (-first +again):\n%s", diff)
 	}
 
-	// A missing one is asked for alone, and with it what n adds.
+	// A missing sample is requested alone, and with it the samples that a larger n adds.
 	forgotten := f.openAIVoter.mustKey(t, item, 1)
 	f.host.Forget(forgotten)
 	f.reopen(t, 6, "")
@@ -52,7 +52,7 @@ func TestKeptAnswersAreNotAskedForAgain(t *testing.T) {
 	}
 }
 
-// mustKey is the key of an item's sample.
+// mustKey returns the key of an item's sample.
 func (v *openAIVoter) mustKey(t *testing.T, item sdk.Item, number int) sdk.Key {
 	t.Helper()
 	q, err := v.question(item.Prompts[0], item.Rejected)
@@ -60,12 +60,12 @@ func (v *openAIVoter) mustKey(t *testing.T, item sdk.Item, number int) sdk.Key {
 	return q.key(v.Backend, number)
 }
 
-// What an argument can be changed to, whatever it is about.
+// changes holds new values for an argument of each type.
 var changes = map[sdk.ArgumentType][]string{
 	sdk.TypeString: {`"other"`}, sdk.TypeInt: {"1", "7"}, sdk.TypeFloat: {"0.5", "1"},
 	sdk.TypeBool: {"true", "false"}, sdk.TypeDuration: {`"1s"`}, sdk.TypeStringList: {`["x"]`}, sdk.TypeStringMap: {`{"x": "hush-hush"}`, `{"x": "http://127.0.0.1:1/v1"}`, `{"x": "anthropic"}`},
 	sdk.TypeNumberMap: {`{"main": 1}`},
-	sdk.TypeBlock:     {`{"effort": "low"}`}, // of a profile, what a request asks for
+	sdk.TypeBlock:     {`{"effort": "low"}`}, // of a profile, fields of a request
 }
 
 // changed are values of an argument that differ from its default.
@@ -92,7 +92,7 @@ func changed(t *testing.T, a sdk.Argument) (all []string) {
 // TestArgumentsAndKeys changes every argument of the stage: the cache key changes if and only if the output may
 // change.
 func TestArgumentsAndKeys(t *testing.T) {
-	remade := map[string]string{ // arguments that change what is made of a cached reply, each time anew
+	remade := map[string]string{ // arguments that change how a cached reply is read, each time anew
 		"read":    "a label is found in the reply's text",
 		"nearest": "the same",
 		"reasons": "they are in the reply's text",
@@ -129,7 +129,7 @@ func TestArgumentsAndKeys(t *testing.T) {
 		switch out := a.OutputUnaffected || a.Secret || remade[a.Name] != ""; {
 		case out && other != nil:
 			t.Errorf("%s changes no reply, and %s of it change the key", a.Name, other)
-		case !out && other == nil: // some say what is the default anyway
+		case !out && other == nil: // some values equal the default
 			t.Errorf("%s changes replies, and %s of it leave the key as it is: make it part of the request, or tag it affects_output:\"false\"", a.Name, same)
 		}
 	}
@@ -139,7 +139,7 @@ func TestArgumentsAndKeys(t *testing.T) {
 }
 
 func TestWhatIsAskedChangesTheKey(t *testing.T) {
-	f := openedOpenAI(t, 1, modelserver.Options{}, `, "structured": "off", "max_tokens": 9, "stop": [], "logprobs": true`) // the same is sent, whatever is read
+	f := openedOpenAI(t, 1, modelserver.Options{}, `, "structured": "off", "max_tokens": 9, "stop": [], "logprobs": true`) // every prompt is sent in the same form, however its reply is read
 	seen := map[sdk.Key]string{}
 	labels := []string{"a", "b"}
 	for name, p := range map[string]sdk.Prompt{
@@ -252,7 +252,7 @@ func TestFaults(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			fault.Share = .4
 			timeout, hangs := `, "timeout": "1m"`, fault.Kind == modelserver.Hang
-			if hangs { // an answer may come too late as well, and be given twice
+			if hangs { // an answer may also come too late, and be given twice
 				timeout = `, "timeout": "50ms"`
 			}
 			f := openedOpenAI(t, 2, modelserver.Options{Faults: []modelserver.Fault{fault}, Seed: 3}, timeout)
@@ -261,7 +261,7 @@ func TestFaults(t *testing.T) {
 				item := texts(fmt.Sprint("item ", i))
 				samples, err := f.one(t, item)
 				for ; err != nil && failures < 200; failures++ {
-					if code := sdk.CodeOf(err); code != sdk.CodeTransient && !(hangs && code == sdk.CodeDeadline) { // a resumed run asks again then
+					if code := sdk.CodeOf(err); code != sdk.CodeTransient && !(hangs && code == sdk.CodeDeadline) { // a resumed run then asks again
 						t.Fatalf("error %v is not one that passes", err)
 					}
 					samples, err = f.one(t, item)

@@ -14,7 +14,8 @@ import (
 	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
-// classes is a sample of DBpedia in 219 classes, below 70 and 9: text, class, and the two levels above.
+// classes is a sample of DBpedia in 219 classes, below 70 and 9 higher ones: text, class, and the two
+// levels above.
 const classes = "../../../../shared/data/dbpedia_classes/"
 
 func classesOf(t *testing.T, file string) (rows []sdk.Candidate) {

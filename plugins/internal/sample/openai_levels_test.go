@@ -72,7 +72,7 @@ func TestLevels(t *testing.T) {
 			if f.server.Calls() != test.requests || samples[0].Usage != f.host.Spent(t) {
 				t.Errorf("%d requests, want %d; usage %+v of %+v", f.server.Calls(), test.requests, samples[0].Usage, f.host.Spent(t))
 			}
-			f.reopen(t, 1, "") // each level is in the response cache
+			f.reopen(t, 1, "") // the response cache has each level
 			again, err := f.one(t, item)
 			if d := cmp.Diff(samples, again); d != "" || err != nil || f.server.Calls() != test.requests {
 				t.Errorf("%d requests in all, error %v (-first +again):\n%s", f.server.Calls(), err, d)
@@ -182,7 +182,7 @@ func TestForecastOfLevels(t *testing.T) {
 	}
 }
 
-// TestLevelsInBatches: each level is a batch of its own.
+// TestLevelsInBatches: each level is a separate batch.
 func TestLevelsInBatches(t *testing.T) {
 	server := modelserver.Serve(t, modelserver.Options{Answer: steps})
 	var items []sdk.Item

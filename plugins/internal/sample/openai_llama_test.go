@@ -35,7 +35,7 @@ func TestRealServer(t *testing.T) {
 	for _, test := range []struct {
 		name, arguments string
 		prompt          sdk.Prompt
-		held            bool // to the labels
+		held            bool // the server allows only the labels
 	}{
 		{"chat", ``, chat, true},
 		{"a text as a chat", ``, text, true},
@@ -70,7 +70,7 @@ func TestRealServer(t *testing.T) {
 					t.Errorf("sample %d: weight %v is no probability", i, w)
 				}
 			}
-			// A fourth is asked for alone: the server has the prompt in its cache.
+			// A fourth sample is requested alone: the server has the prompt in its cache.
 			four := sample(4)
 			if u := four[3].Usage; u.CachedTokens == 0 || u.CachedTokens > u.InputTokens || u.InputTokens < 200 {
 				t.Errorf("the second request: %+v", u)
@@ -116,8 +116,7 @@ func TestRealServer(t *testing.T) {
 	})
 }
 
-// checkSchema checks a cached answer against the schema, not by the code that
-// reads answers.
+// checkSchema checks a cached answer against the schema, without the code that reads answers.
 func checkSchema(t *testing.T, value []byte, allowed []string) {
 	t.Helper()
 	var cached struct{ Text string }

@@ -49,7 +49,7 @@ func TestForecast(t *testing.T) {
 		"a limit in body":         {1, `, "body": "{\"max_tokens\": 5000}"`, []sdk.Prompt{prompt}, modelserver.Options{}, 1, 8, "body in its config may let a request take more"},
 		"far too large":           {1, `, "max_tokens": 9000000000`, []sdk.Prompt{prompt}, modelserver.Options{}, 1, 8, "its max_tokens is beyond what any answer has"},
 		"a server that gives one": {3, `, "model": "gives-one"`, []sdk.Prompt{prompt}, modelserver.Options{IgnoreN: true}, 3, 3 * 8, ""},
-		"a model that thinks":     {2, `, "model": "thinks"`, []sdk.Prompt{prompt}, modelserver.Options{Thinks: modelserver.InAField}, 1, 319, ""}, // 8 for the label, and half as many thoughts again as the probe saw
+		"a model that thinks":     {2, `, "model": "thinks"`, []sdk.Prompt{prompt}, modelserver.Options{Thinks: modelserver.InAField}, 1, 319, ""}, // 8 for the label, and one and a half times the thoughts that the probe saw
 		"a model nobody knows":    {1, `, "model": "unknown"`, []sdk.Prompt{prompt}, modelserver.Options{}, 1, 8, unknown},
 		"no prompt":               {1, ``, nil, modelserver.Options{}, 0, 0, ""},
 	}
@@ -85,7 +85,7 @@ func TestForecast(t *testing.T) {
 			if test.prompts == nil {
 				return
 			}
-			again, err := f.Forecast(item) // all of it is in the response cache
+			again, err := f.Forecast(item) // the response cache has all of it
 			if err != nil || again != (sdk.Forecast{Cached: test.samples}) {
 				t.Errorf("%+v is said of what is cached, error %v", again, err)
 			}
@@ -99,7 +99,7 @@ func TestForecast(t *testing.T) {
 
 const key = "sk-0123456789abcdef"
 
-// fixture is a voter with the server that it asks and the engine that it has.
+// fixture is a voter with its server and its engine.
 type fixture struct {
 	*openAIVoter
 	server *modelserver.Server
@@ -150,7 +150,7 @@ func texts(prompts ...string) sdk.Item {
 	return item
 }
 
-// numbered answers with a letter for each choice of a question, in order.
+// numbered answers the choices of a question with letters, in order.
 func numbered() func(modelserver.Ask, int) string {
 	var mu sync.Mutex
 	given := map[string]int{}
@@ -442,7 +442,7 @@ func TestModelsThatThink(t *testing.T) {
 // TestSingleAnswersAtOnce: if a model gives one answer per request, the first is requested alone, and then all others
 // at once.
 func TestSingleAnswersAtOnce(t *testing.T) {
-	var together sync.WaitGroup // the second and the third are answered together
+	var together sync.WaitGroup // the second and the third are answered at the same time
 	together.Add(2)
 	f := openedOpenAI(t, 3, modelserver.Options{Answer: func(a modelserver.Ask, _ int) string {
 		if a.Number > 0 {
@@ -490,7 +490,7 @@ func TestPassages(t *testing.T) {
 	}
 }
 
-// TestABadPromptIsNotNsError: n is not the reason where n = 1 fails, too.
+// TestABadPromptIsNotNsError: n is not the reason if n = 1 fails, too.
 func TestABadPromptIsNotNsError(t *testing.T) {
 	f := openedOpenAI(t, 3, modelserver.Options{Faults: []modelserver.Fault{{Kind: modelserver.Status, Status: 400, Calls: []int{0, 1}}}}, "")
 	if _, err := f.one(t, texts("too long")); sdk.CodeOf(err) != sdk.CodeInvalid {

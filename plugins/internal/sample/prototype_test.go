@@ -14,7 +14,7 @@ import (
 	"github.com/racflow/racflow/sdk/sdktest"
 )
 
-// Where labels are sets, the weight of a label does not depend on how many others are near.
+// If labels are sets, the weight of a label does not depend on how many other labels are near.
 func TestPrototypeSets(t *testing.T) {
 	stage, err := sample.Prototype().Open(t.Context(), sdk.Setup{Labels: sdk.LabelForm{Many: true}}, []byte(`{}`))
 	if err != nil {

@@ -21,8 +21,8 @@ import (
 	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
-// letters embeds a text as the direction of its counts of the letters a to d, turned by an angle
-// in the plane of the first two.
+// letters embeds a text as the direction of its counts of the letters a to d, turned by an angle in
+// the plane of the first two.
 type letters struct {
 	angle  float64
 	fits   bool
@@ -99,7 +99,7 @@ func newBench(t *testing.T, entries ...sdk.Entry) *bench {
 	return b
 }
 
-// The generation.Starter.
+// Embedder implements generation.Starter.
 
 func (b *bench) Embedder(_ context.Context, state []byte, _ json.RawMessage) (generation.Embedder, error) {
 	b.counts.started++
@@ -133,7 +133,7 @@ func (b *bench) must(change ...func(*Options)) *Collection {
 	return c
 }
 
-// rows makes entries of texts, which are labelled by their first letter.
+// rows makes entries from texts; the label of each is its first letter.
 func rows(texts ...string) []sdk.Entry {
 	var all []sdk.Entry
 	for i, text := range texts {

@@ -310,7 +310,7 @@ func TestClear(t *testing.T) {
 	}
 }
 
-// TestClearMeanwhile clears while goroutines read and write.
+// TestClearMeanwhile clears the cache while goroutines read and write.
 func TestClearMeanwhile(t *testing.T) {
 	dir := t.TempDir()
 	stop := make(chan struct{})

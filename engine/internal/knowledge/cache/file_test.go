@@ -41,7 +41,7 @@ func FuzzScan(f *testing.F) {
 			t.Fatal(err)
 		}
 		if end == 0 {
-			return // not a file of a cache, or not yet
+			return // not yet a file of a cache, or none at all
 		}
 		if end != int64(len(again)) || !bytes.Equal(again, content[:end]) {
 			t.Fatalf("%d bytes were read, which are not what was found", end)

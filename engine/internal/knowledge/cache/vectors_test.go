@@ -48,7 +48,7 @@ func vectorOf(text string, dimension int) []float32 {
 	for i := range v {
 		v[i] = math.Float32frombits(uint32(0x3f000000 + 7919*len(text) + i))
 	}
-	v[0] = math.Float32frombits(0x80000001) // the least below zero
+	v[0] = math.Float32frombits(0x80000001) // the largest number below zero
 	return v
 }
 

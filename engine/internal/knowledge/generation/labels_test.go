@@ -16,7 +16,7 @@ import (
 	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
-// table returns a knowledge of rows with the labels a, b and old, and a table of this name.
+// table returns a knowledge of rows with the labels a, b and old, and with a table of this name.
 func table(t *testing.T, name, content string) *pipeline.Knowledge {
 	t.Helper()
 	dir := t.TempDir()

@@ -75,7 +75,7 @@ func TestLine(t *testing.T) {
 	}
 }
 
-// TestByHand: a person edits the file, and breaks some of it.
+// TestByHand: a person edits the file, and makes mistakes.
 func TestByHand(t *testing.T) {
 	const good = `{"text":"a","label":"x","reviewer":"Ada","reviewed_at":"2026-11-23"}`
 	tests := map[string]struct{ line, want string }{ // want: part of the error; empty: no error
@@ -98,7 +98,7 @@ func TestByHand(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "reviewed.jsonl")
-			before := "\n" + test.line + "\r\n" + `{"text":"last","label":"y"}` // no line feed at its end
+			before := "\n" + test.line + "\r\n" + `{"text":"last","label":"y"}` // without a line feed at the end
 			write(t, path, before)
 			rows, errs := reviewed.Read(path, sdk.LabelForm{})
 			if test.want == "" {
