@@ -25,8 +25,8 @@ func TestNeverStarted(t *testing.T) {
 	}
 }
 
-// TestRefusedEverywhere: a voter whose service refuses every item has failed, and it is said what to do. Where it
-// answers one, it has not.
+// TestRefusedEverywhere: a voter whose service refuses every item has failed, and the report says
+// what to do. If the service answers one item, the voter has not failed.
 func TestRefusedEverywhere(t *testing.T) {
 	for name, test := range map[string]struct {
 		fault modelserver.Fault

@@ -7,8 +7,8 @@ import (
 	"github.com/racflow/racflow/engine/internal/measure/eval"
 )
 
-// BenchmarkAccuracy shows what the main pipeline reaches without a language model on public data, which is looked for
-// beside the checkout: accuracy, and what calibration errs by.
+// BenchmarkAccuracy shows the accuracy and the calibration error of the main pipeline without a
+// language model, on public data beside the checkout.
 func BenchmarkAccuracy(b *testing.B) {
 	for _, set := range []struct{ name, input, embedder string }{
 		{"rage", "clinc_gold_test_public.tsv", "minilm"},

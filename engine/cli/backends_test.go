@@ -34,9 +34,9 @@ pipeline "p" {
 }
 `
 
-// TestServiceDies: of the two services of the only voter the first ends for good in the middle
-// of a run, and the second is busy at its first calls. No item fails, each says who answered, none is paid
-// for twice, and an offline run gives the same.
+// TestServiceDies: the only voter has two services. The first ends for good in the middle of a run,
+// and the second is busy at its first calls. No item fails, each answer names its model, none is paid
+// for twice, and an offline run gives the same answers.
 func TestServiceDies(t *testing.T) {
 	const items, served = 40, 15
 	first := modelserver.Serve(t, modelserver.Options{Faults: []modelserver.Fault{{Kind: modelserver.Reset, If: func(a modelserver.Ask) bool { return a.Number >= served }}}})

@@ -18,8 +18,8 @@ import (
 	"github.com/racflow/racflow/sdk/sdktest/modelserver"
 )
 
-// batchVotes asks a model about items in batches, and another one alone about those that it has
-// voted on.
+// batchVotes asks one model about items in batches, and then another model about the same items one
+// by one.
 const batchVotes = `
 variable "url" {}
 knowledge "k" {
@@ -111,19 +111,19 @@ pipeline "p" {
 
 const batchItems = 40
 
-// batched is a folder with a pipeline, and a server for it that may end racflow.
+// batched is a folder with a pipeline, and its server, which may kill racflow.
 type batched struct {
 	dir    string
 	server *modelserver.Server
 
 	mu     sync.Mutex
-	at     modelserver.BatchStep // when racflow is killed; empty: never
+	at     modelserver.BatchStep // the step at which racflow is killed; empty: never
 	kill   func()
 	killed bool
 }
 
-// collected is the step after the last reply was read, and before what was made of it is stored: when
-// a model that is asked alone gets its first request.
+// collected is the step between reading the last reply and storing its result: the model that is
+// asked one by one gets its first request.
 const collected modelserver.BatchStep = "collected"
 
 func newBatched(t *testing.T, pipeline string) *batched {
@@ -157,7 +157,7 @@ func newBatched(t *testing.T, pipeline string) *batched {
 	return b
 }
 
-// step kills racflow where that is to be done now, and returns when it has ended.
+// step kills racflow if this is the step to do so, and returns when racflow has ended.
 func (b *batched) step(now modelserver.BatchStep) {
 	b.mu.Lock()
 	kill := b.kill
@@ -198,8 +198,8 @@ func (b *batched) run(t *testing.T, args ...string) (code int, stderr string) {
 	return c.ProcessState.ExitCode(), out.String()
 }
 
-// asked is how many choices each question got that was answered in a batch, and fails where one was
-// asked alone.
+// asked returns how many choices each question got in a batch, and fails if a question was asked
+// alone.
 func (b *batched) asked(t *testing.T) map[string]int {
 	t.Helper()
 	given := map[string]int{}
@@ -215,8 +215,8 @@ func (b *batched) asked(t *testing.T) map[string]int {
 	return given
 }
 
-// TestKilledWithABatch kills racflow at two steps of a batch, in a run and while a knowledge is
-// built: the next one loses nothing and asks for nothing twice.
+// TestKilledWithABatch kills racflow at two steps of a batch, in a run and during the build of a
+// knowledge: the next process loses nothing and asks for nothing twice.
 func TestKilledWithABatch(t *testing.T) {
 	leaveTo(t, "command", "it is a run for each place; package pending shows them without a process")
 	for name, pipeline := range map[string]string{"votes": batchVotes, "contexts": batchContexts} {
@@ -263,7 +263,7 @@ func TestKilledWithABatch(t *testing.T) {
 	}
 }
 
-// llmCost is what a run reports of its batches.
+// llmCost returns the cost of its batches that a run reports.
 func llmCost(t *testing.T, stderr string) float64 {
 	t.Helper()
 	m := regexp.MustCompile(`sample\.llm: \d+ calls.* cost ([0-9.]+)`).FindStringSubmatch(stderr)
@@ -277,8 +277,8 @@ func llmCost(t *testing.T, stderr string) float64 {
 	return cost
 }
 
-// A budget that has no room for a batch sends none, and one that has keeps it reserved, also for the
-// process that fetches the answers.
+// If a budget has no room for a batch, none is sent. If it has room, the room stays reserved, also
+// for the process that fetches the answers.
 func TestBatchInABudget(t *testing.T) {
 	b := newBatched(t, batchVotes)
 	if code, stderr := b.run(t, "--max-cost", "5"); code == 0 || b.server.Batches() != 0 || !strings.Contains(stderr, "the budget of 5.00 is spent: ") {

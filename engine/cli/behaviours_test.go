@@ -11,7 +11,7 @@ import (
 	"github.com/racflow/racflow/sdk/sdktest/modelserver"
 )
 
-// behaviourPipeline asks a model with all that a file may say of it, beside another voter.
+// behaviourPipeline asks a model, with every argument that a file may give, and another voter.
 const behaviourPipeline = `
 variable "url" {}
 knowledge "k" {
@@ -51,7 +51,7 @@ pipeline "p" {
 
 const behaviourItems = 12
 
-// embedderConfig is that of the embedder where embeddings are tried.
+// embedderConfig is the embedder's config if embeddings are tried.
 const embedderConfig = `config {
       base_url  = var.url
       model     = "any"
@@ -66,8 +66,8 @@ func behaviourLabel(text string) string {
 	return "card_lost"
 }
 
-// behave runs the pipeline against a server, and returns the exit code and what the user
-// sees: standard error, and the results.
+// behave runs the pipeline against a server. It returns the exit code and what the user sees:
+// standard error, and the results.
 func behave(t *testing.T, o modelserver.Options, replacements ...string) (code int, stderr string, results string) {
 	t.Helper()
 	o.Answer = func(a modelserver.Ask, _ int) string {
@@ -112,8 +112,8 @@ func decides(t modelserver.Try) bool {
 	return t == modelserver.AsSystemOne || t == modelserver.AsWideSystemOne || t == modelserver.AsDecisions
 }
 
-// TestBehaviours runs a pipeline against every behaviour of the model server. What it
-// checks is what the table in modelserver's README says.
+// TestBehaviours runs a pipeline against every behaviour of the model server. It checks the claims of
+// the table in modelserver's README.
 func TestBehaviours(t *testing.T) {
 	long(t)
 	for _, b := range modelserver.Behaviours() {
@@ -173,7 +173,7 @@ func TestBehaviours(t *testing.T) {
 				}
 			}
 			want := behaviourItems
-			if b.Exit == 1 { // it did not start
+			if b.Exit == 1 { // the run did not start
 				want = 0
 			}
 			if items != want || (votes == n*behaviourItems) == b.Lost {

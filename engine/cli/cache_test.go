@@ -33,7 +33,7 @@ func TestCacheCommand(t *testing.T) {
 
 	steps := []struct {
 		args string
-		want string // what is printed, or the error; a regular expression
+		want string // the output or the error; a regular expression
 		code int
 	}{
 		{"", `^STAGE +ANSWERS +SIZE +OLDEST +NEWEST\nsample.openai +3 +3.0 kB +20.*\nall, in 1 file +3 +3.3 kB *\n\n` +

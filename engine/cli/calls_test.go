@@ -11,8 +11,8 @@ import (
 	"github.com/racflow/racflow/sdk/serve"
 )
 
-// oracleConfig is the config of a voter that calls a service which is not
-// there: it writes down what it would have asked.
+// oracleConfig is the config of a voter that would call a service that does not exist: it records
+// what it would have asked.
 type oracleConfig struct {
 	Answer string `config:"answer,required" doc:"What it answers."`
 	Asked  string `config:"asked,required" doc:"The file that gets a line for each call."`
@@ -20,7 +20,7 @@ type oracleConfig struct {
 	Down   bool   `config:"down" doc:"Every call fails."`
 }
 
-// oraclePlugin is the main function of a third party's plugin; see TestMain.
+// oraclePlugin is the main function of a third-party plugin; see TestMain.
 func oraclePlugin() {
 	stage := sdk.SampleStage("voter", "", func(_ context.Context, s sdk.Setup, c oracleConfig) (sdk.Sampler, error) {
 		return oracle{c, s.Host, s.Samples}, nil

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// ciFolder has examples/ci and its data.
+// ciFolder returns a folder with examples/ci and its data.
 func ciFolder(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -23,8 +23,7 @@ func ciFolder(t *testing.T) string {
 	return dir
 }
 
-// repository is a git repository with the example of examples/ci and its data, and a
-// clone of it.
+// repository makes a git repository with examples/ci and its data, and returns a clone.
 func repository(t *testing.T) (clone string) {
 	t.Helper()
 	if _, err := exec.LookPath("git"); err != nil {
@@ -46,7 +45,7 @@ func git(t *testing.T, dir string, args ...string) {
 	must(t, c)
 }
 
-// step is a step of the workflow that runs a script.
+// step is a step of the workflow with a script.
 type step struct{ name, condition, script string }
 
 // steps reads the steps of examples/ci/workflow.yml.
@@ -69,15 +68,15 @@ func steps(t *testing.T) (all []step) {
 				}
 			}
 		}
-		if s.script != "" && !strings.HasPrefix(s.script, "go install ") { // the tests have one
+		if s.script != "" && !strings.HasPrefix(s.script, "go install ") { // the tests have their own racflow
 			all = append(all, s)
 		}
 	}
 	return all
 }
 
-// workflow runs the steps in a folder as GitHub does, and returns the exit code of the
-// first that fails.
+// workflow runs the steps in a folder as GitHub does, and returns the exit code of the first step
+// that fails.
 func workflow(t *testing.T, dir string, pull bool) (name string, code int, output string) {
 	t.Helper()
 	environment := filepath.Join(t.TempDir(), "env")
@@ -103,7 +102,7 @@ func workflow(t *testing.T, dir string, pull bool) (name string, code int, outpu
 }
 
 // TestWorkflow runs the steps of examples/ci/workflow.yml: a push passes, and a pull request that
-// spoils the examples does not.
+// spoils the examples fails.
 func TestWorkflow(t *testing.T) {
 	leaveTo(t, "command", "it is a run for each command")
 	clone := repository(t)

@@ -15,8 +15,8 @@ import (
 	"github.com/racflow/racflow/sdk/serve"
 )
 
-// givenPlugin is the main function of a third party's plugin; see TestMain. Its
-// chunker cuts documents where their metadata says: after those bytes.
+// givenPlugin is the main function of a third-party plugin; see TestMain. Its chunker cuts documents
+// after the bytes that their metadata names.
 func givenPlugin() {
 	type none struct{}
 	stage := sdk.ChunkStage("ends", "", func(context.Context, sdk.Setup, none) (sdk.Chunker, error) { return given{}, nil })
@@ -77,8 +77,9 @@ pipeline "passages" {
 }
 `
 
-// BenchmarkCodebases shows what a passage's place is worth, its path embedded or searched by words alone, and the reranker, by
-// recall at 5, 10 and 20. The reranker's weights were chosen on these questions among others.
+// BenchmarkCodebases shows the value of a passage's path, embedded or only searched by words, and of
+// the reranker, by recall at 5, 10 and 20. These questions were among those that the reranker's
+// weights were chosen on.
 func BenchmarkCodebases(b *testing.B) {
 	wantMiniLM(b)
 	dir := codebases(b)
@@ -94,16 +95,15 @@ func BenchmarkCodebases(b *testing.B) {
 	}
 }
 
-// codebases writes a pipeline over Anthropic's nine codebases: documents with
-// repository and path, which are cut where the chunks of the collection end, so
-// that its gold chunks are entries.
+// codebases writes a pipeline over Anthropic's nine codebases. Its documents have repository and
+// path. They are cut at the ends of the collection's chunks, so that the gold chunks are entries.
 func codebases(t testing.TB) (dir string) {
 	t.Helper()
 	data := sharedData(t, "anthropic_codebases")
 	type row map[string]any
 	text := func(r row, name string) string { s, _ := r[name].(string); return s }
-	ids := map[string]string{}    // of entries, by the id of the chunk
-	ends := map[string][]string{} // of chunks, by document
+	ids := map[string]string{}    // entry ids, by chunk id
+	ends := map[string][]string{} // ends of chunks, by document
 	bytes := map[string]int{}
 	eachLine(t, filepath.Join(data, "chunks.jsonl"), func(r row) {
 		d := text(r, "doc_id")

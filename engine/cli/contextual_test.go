@@ -14,15 +14,14 @@ import (
 	"github.com/racflow/racflow/sdk/sdktest/modelserver"
 )
 
-// chunkOf is the passage that a request wants to have contextualized; empty: it is no
-// such request.
+// chunkOf returns the passage to contextualize in a request; empty: the request is another one.
 func chunkOf(a modelserver.Ask) string {
 	_, chunk, _ := strings.Cut(a.Text(), "<chunk>")
 	chunk, _, _ = strings.Cut(chunk, "</chunk>")
 	return strings.TrimSpace(chunk)
 }
 
-// documentOf is what the request shows of the document.
+// documentOf returns the part of the document in a request.
 func documentOf(a modelserver.Ask) string {
 	for _, m := range a.Messages {
 		if strings.Contains(m.Content, "</document>") && !strings.Contains(m.Content, "</chunk>") {
@@ -32,8 +31,8 @@ func documentOf(a modelserver.Ask) string {
 	return ""
 }
 
-// TestContextual takes the example documents through contextual.hcl with a model:
-// it contextualizes every chunk once, document first, and answers with its sources.
+// TestContextual runs contextual.hcl over the example documents with a model: the model
+// contextualizes every chunk once, document by document, and answers with its sources.
 func TestContextual(t *testing.T) {
 	long(t)
 	const latency = 20 * time.Millisecond
@@ -41,9 +40,9 @@ func TestContextual(t *testing.T) {
 	cite := regexp.MustCompile(`<passage (\d+)>`)
 	server := modelserver.Serve(t, modelserver.Options{Latency: latency, Answer: func(a modelserver.Ask, _ int) string {
 		if chunkOf(a) != "" {
-			return fmt.Sprintf("It is from the manual of a queue, part %x.", sha256.Sum224([]byte(chunkOf(a)))) // another note for each
+			return fmt.Sprintf("It is from the manual of a queue, part %x.", sha256.Sum224([]byte(chunkOf(a)))) // a different note for each
 		}
-		// An answer that cites the passage which holds the fact.
+		// The answer cites the passage with the fact.
 		before, _, found := strings.Cut(strings.Join(strings.Fields(a.Whole()), " "), fact)
 		if !found {
 			return "The passages do not answer this."
@@ -107,7 +106,7 @@ func TestContextual(t *testing.T) {
 		t.Errorf("the plan does not say %d:\n%s", asked, planned)
 	}
 
-	// Again: nothing is asked. Then one document changes: its chunks alone are.
+	// The same again: nothing is asked. Then one document changes: only its chunks are asked about.
 	calls := server.Calls()
 	if again, _ := run("ask", question); again != answer || server.Calls() != calls {
 		t.Errorf("asked %d times again\n%s", server.Calls()-calls, again)
@@ -127,8 +126,8 @@ func TestContextual(t *testing.T) {
 		t.Errorf("%d calls for the document that changed", more)
 	}
 
-	// A file that is renamed is the same document, which names itself: nothing is asked about its
-	// chunks again.
+	// A renamed file is the same document, which names itself: nothing is asked about its chunks
+	// again.
 	calls = server.Calls()
 	if err := os.Rename(filepath.Join(docs, changed), filepath.Join(docs, "guide", "senders.md")); err != nil {
 		t.Fatal(err)
@@ -142,12 +141,12 @@ func TestContextual(t *testing.T) {
 		}
 	}
 
-	// What the documents do not say is not answered, and the nearest passages are shown.
+	// A question that the documents do not answer gets no answer, and the nearest passages are shown.
 	if none, _ := run("ask", "Is there a client library for Rust?"); !strings.HasPrefix(none, "No answer: ") || !strings.Contains(none, "Nearest passages:\n\n 1  ") {
 		t.Errorf("no answer:\n%s", none)
 	}
 
-	// All documents in the prompt, in their order, in place of a search.
+	// All documents are in the prompt, in order, instead of a search.
 	calls = server.Calls()
 	whole, _ := run("ask", "-var", "whole=200000", question)
 	last := server.Asks()[server.Calls()-1]
@@ -156,8 +155,8 @@ func TestContextual(t *testing.T) {
 	}
 }
 
-// TestKeywords has a model name terms for every chunk: they are found by, and not
-// shown; and the file runs without a model.
+// TestKeywords: a model names terms for every chunk. Searches find chunks by these terms, results do
+// not show them, and the file also runs without a model.
 func TestKeywords(t *testing.T) {
 	long(t)
 	server := modelserver.Serve(t, modelserver.Options{Answer: func(a modelserver.Ask, _ int) string {

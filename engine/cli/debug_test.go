@@ -15,7 +15,7 @@ func TestDebugging(t *testing.T) {
 	never := func(ctx context.Context, _ int) error { <-ctx.Done(); return ctx.Err() }
 	keys, press := io.Pipe()
 	d := &debugging{print: print, attached: never, keys: keys}
-	for range 2 { // it is started again, and asks again
+	for range 2 { // the stage starts again, and asks again
 		go fmt.Fprintln(press)
 		if err := d.wait(t.Context(), "sample.mine", 4711); err != nil {
 			t.Error(err)

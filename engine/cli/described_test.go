@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestDescribedLabels: a label with a description and no example is answered, a label that is renamed is
-// answered and scored under its new name, and a prompt shows what labels stand for.
+// TestDescribedLabels: a label with a description and no example can be the answer. A renamed label
+// is answered and scored under its new name. A prompt shows the descriptions of labels.
 func TestDescribedLabels(t *testing.T) {
 	var rows strings.Builder
 	rows.WriteString("text\tlabel\n")

@@ -11,10 +11,11 @@ import (
 	"github.com/racflow/racflow/sdk/sdktest/modelserver"
 )
 
-// assignment is a variable of the environment before a command.
+// assignment is a variable of the environment in front of a command.
 var assignment = regexp.MustCompile(`^[A-Z_]+=\S+ `)
 
-// documented are the commands of racflow in the code blocks of a document, without comments and what follows a pipe.
+// documented returns the racflow commands in the code blocks of a document, without comments and
+// without the rest of a pipe.
 func documented(t *testing.T, path string) (commands []string) {
 	fenced := false
 	for line := range strings.Lines(readFile(t, "", path)) {
@@ -40,7 +41,7 @@ func documented(t *testing.T, path string) (commands []string) {
 	return commands
 }
 
-// TestDocumentedCommands holds that racflow takes every command line that a document shows.
+// TestDocumentedCommands checks that racflow accepts every command line in a document.
 func TestDocumentedCommands(t *testing.T) {
 	root, here, total := absolute(t, "../.."), t.TempDir(), 0
 	write(t, here, "pipeline.hcl", `pipeline "p" {}`) // for commands that name no file
@@ -51,7 +52,7 @@ func TestDocumentedCommands(t *testing.T) {
 			return err
 		case entry.IsDir() && path != root && (strings.HasPrefix(name, ".") || name == "quern" || name == "testdata" || name == "templates" || name == "cmd"):
 			return fs.SkipDir
-		case filepath.Ext(name) != ".md" || name == "CHANGELOG.md" || name == "ARCHITECTURE.md" || name == "SECURITY.md": // the last two draw pictures
+		case filepath.Ext(name) != ".md" || name == "CHANGELOG.md" || name == "ARCHITECTURE.md" || name == "SECURITY.md": // the last two contain drawings
 			return nil
 		}
 		commands := documented(t, path)
@@ -66,16 +67,16 @@ func TestDocumentedCommands(t *testing.T) {
 	}
 }
 
-// TestReadme types what README.md shows, one command after the other, with a folder of the reader's own: rows, texts, and
-// documents. Language models are scripted, and texts are embedded without one.
+// TestReadme types the commands of README.md, one after the other, in a folder with the reader's own
+// rows, texts and documents. Language models are scripted, and texts are embedded without a model.
 func TestReadme(t *testing.T) {
 	leaveTo(t, "command", "it is a run for each command")
 	server := modelserver.Serve(t, modelserver.Options{})
-	t.Setenv(trustVariable, "") // nobody has to grant what the documents do
+	t.Setenv(trustVariable, "") // nobody has to grant anything for the documented commands
 	t.Setenv("OPENAI_BASE_URL", server.URL)
 	t.Setenv("OPENAI_API_KEY", "key-of-tests")
 	t.Setenv("RACFLOW_VAR_embedder", "hashing")
-	t.Setenv("RACFLOW_VAR_price", "{ input = 0.15, output = 0.6 }") // of a scripted model nobody knows one
+	t.Setenv("RACFLOW_VAR_price", "{ input = 0.15, output = 0.6 }") // a scripted model has no known price
 	dir := t.TempDir()
 	for _, folder := range []string{"pipelines", "examples"} {
 		if err := os.Symlink(absolute(t, "../../"+folder), filepath.Join(dir, folder)); err != nil {

@@ -53,8 +53,7 @@ pipeline "p" {
 	return l
 }
 
-// run runs the pipeline and returns what was reported, and the most memory that its
-// processes held together.
+// run runs the pipeline. It returns the report and the peak memory of its processes together.
 func (l library) run(t *testing.T) (reported string, most memory) {
 	t.Helper()
 	code, _, reported, most := measure(t, racflow(t, l.dir, "run", "p.hcl"))
@@ -64,7 +63,7 @@ func (l library) run(t *testing.T) (reported string, most memory) {
 	return reported, most
 }
 
-// measure runs a command to its end, and looks again and again how much memory its processes hold.
+// measure runs a command to its end, and meanwhile measures the memory of its processes.
 func measure(t *testing.T, c *exec.Cmd) (code int, stdout, stderr string, most memory) {
 	t.Helper()
 	var out, errs strings.Builder
@@ -86,15 +85,15 @@ func measure(t *testing.T, c *exec.Cmd) (code int, stdout, stderr string, most m
 	}
 }
 
-// memory is what processes hold in bytes: all that is resident, and of that what
-// is not a file's, mapped or not, which the system may drop at any time.
+// memory is the memory of processes in bytes: all resident memory, and the part of it that is not a
+// file's. The system may drop file pages at any time.
 type memory struct{ resident, own int }
 
 func (m memory) String() string {
 	return fmt.Sprintf("%d MB (%d without files)", m.resident>>20, m.own>>20)
 }
 
-// memoryOf is the memory of a process and its children.
+// memoryOf returns the memory of a process and its children.
 func memoryOf(pid int) memory {
 	var total memory
 	if status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid)); err == nil {
@@ -120,7 +119,7 @@ func memoryOf(pid int) memory {
 
 var reportedOf = regexp.MustCompile(`(\d+) documents, (\d+) entries, (?:up to date|(\d+) embedded)`)
 
-// counts reads what a run tells of its knowledge.
+// counts reads a run's report about its knowledge.
 func counts(t *testing.T, reported string) (documents, entries, embedded int) {
 	t.Helper()
 	m := reportedOf.FindStringSubmatch(reported)
@@ -133,11 +132,10 @@ func counts(t *testing.T, reported string) (documents, entries, embedded int) {
 	return documents, entries, embedded
 }
 
-const mostHeld = 1 << 30 // bytes of memory, of all processes together
+const mostHeld = 1 << 30 // bytes of memory of all processes together
 
-// TestManyDocuments indexes 10,000 documents of 10 KB. It measures memory and
-// rate, so it has to be asked for:
-// RACFLOW_TEST_DOCUMENTS=1 go test -timeout 20m -run TestManyDocuments -v ./engine/cli
+// TestManyDocuments indexes 10,000 documents of 10 KB. It measures memory and rate, so it runs only
+// on request: RACFLOW_TEST_DOCUMENTS=1 go test -timeout 20m -run TestManyDocuments -v ./engine/cli
 func TestManyDocuments(t *testing.T) {
 	if os.Getenv("RACFLOW_TEST_DOCUMENTS") == "" {
 		t.Skip("RACFLOW_TEST_DOCUMENTS is not set")

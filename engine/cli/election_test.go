@@ -17,19 +17,17 @@ import (
 	"github.com/racflow/racflow/engine/result"
 )
 
-// cast is what the voters of one item say: the kNN vote, "" where it abstains,
-// and the samples of each model.
+// cast holds the votes on one item: the kNN vote, "" if it abstains, and the samples of each model.
 type cast struct {
 	knn    string
 	models [][]string
 }
 
-const noLabel = "none of these" // the answer that no label fits
+const noLabel = "none of these" // the answer for no fitting label
 
-// algorithm1 is the election of RAGE, Algorithm 1 of the paper: the answers of
-// all models that are acceptable, with the kNN vote before them, and of those
-// the most frequent one, the first in a tie. Weights are votes per sample; the
-// paper has one each. The answer that no label fits is acceptable and counts
+// algorithm1 is the election of RAGE, Algorithm 1 of the paper. The votes are the acceptable answers
+// of all models, after the kNN vote. The most frequent vote wins, and the first of a tie. Weights are
+// votes per sample; the paper has one each. The answer that no label fits is acceptable and counts
 // like a label.
 func algorithm1(c cast, acceptable []string, knnWeight float64, weights []float64) (answer string, agreement float64, ok bool) {
 	var votes []string
@@ -61,8 +59,7 @@ func algorithm1(c cast, acceptable []string, knnWeight float64, weights []float6
 	return answer, best / total, true
 }
 
-// randomCast makes a ballot on which ties, off-list answers, abstentions and
-// votes for none are frequent.
+// randomCast makes a ballot. Ties, off-list answers, abstentions and votes for no label are frequent.
 func randomCast(rng *rand.Rand, labels []string, models int) cast {
 	var c cast
 	if rng.IntN(5) > 0 {
@@ -79,8 +76,7 @@ func randomCast(rng *rand.Rand, labels []string, models int) cast {
 	return c
 }
 
-// elected puts ballots through sample/recorded, accept and elect/majority and
-// returns the results.
+// elected runs ballots through sample/recorded, accept and elect/majority and returns the results.
 func elected(t *testing.T, casts []cast, weights string) []outcome.Result {
 	t.Helper()
 	var rows strings.Builder
@@ -150,7 +146,7 @@ func elected(t *testing.T, casts []cast, weights string) []outcome.Result {
 	return results
 }
 
-// checkElection compares a result with what the election should be.
+// checkElection compares a result with the expected election.
 func checkElection(t *testing.T, c cast, got outcome.Result, answer string, agreement float64, ok bool) {
 	t.Helper()
 	reason := ""

@@ -59,11 +59,11 @@ pipeline "find" {
 
 const enrichKey = "sk-enrich-hush"
 
-// handbooks is a folder of documents that a model enriches behind a server.
+// handbooks is a folder of documents that a model behind a server enriches.
 type handbooks struct {
 	dir    string
 	server *modelserver.Server
-	refuse atomic.Value // a text: requests with it are answered with 400; empty: none
+	refuse atomic.Value // requests with this text are answered with 400; empty: none
 }
 
 func newHandbooks(t *testing.T) *handbooks {
@@ -89,12 +89,12 @@ func newHandbooks(t *testing.T) *handbooks {
 	return l
 }
 
-// paragraph names the one that a model is asked about: no two passages have the same note.
+// paragraph names the paragraph that a model is asked about: no two passages have the same note.
 func paragraph(a modelserver.Ask) string {
 	return regexp.MustCompile(`\d+ of text \d+`).FindString(a.Messages[len(a.Messages)-1].Content)
 }
 
-// text is a document of so many paragraphs.
+// text returns a document with a number of paragraphs.
 func (l *handbooks) text(number, paragraphs int) string {
 	var b strings.Builder
 	for i := range paragraphs {
@@ -110,8 +110,7 @@ func (l *handbooks) command(t *testing.T, args ...string) *exec.Cmd {
 	return c
 }
 
-// do runs racflow to its end. It returns what was written and how many calls it
-// took.
+// do runs racflow to its end. It returns the output and the number of calls.
 func (l *handbooks) do(t *testing.T, args ...string) (code, calls int, stdout, stderr string) {
 	t.Helper()
 	before := l.server.Calls()
@@ -122,7 +121,7 @@ func (l *handbooks) do(t *testing.T, args ...string) (code, calls int, stdout, s
 	return code, l.server.Calls() - before, stdout, stderr
 }
 
-// count is the number that a pattern finds in what was reported.
+// count returns the number that a pattern finds in a report.
 func count(t *testing.T, text, pattern string) int {
 	t.Helper()
 	found := regexp.MustCompile(pattern).FindStringSubmatch(text)
@@ -136,7 +135,7 @@ func count(t *testing.T, text, pattern string) int {
 	return n
 }
 
-// A passage that is refused is kept as it is, reported, and tried again.
+// A refused passage is stored unenriched, reported, and tried again.
 func TestEnrichmentThatFails(t *testing.T) {
 	l := newHandbooks(t)
 	l.refuse.Store("Paragraph 2 of text 1")
@@ -160,7 +159,7 @@ func TestEnrichmentThatFails(t *testing.T) {
 	}
 }
 
-// A build that is killed keeps what was answered, and asks about no passage twice.
+// A killed build keeps the answers so far, and the next one asks about no passage twice.
 func TestEnrichAfterKill(t *testing.T) {
 	l := newHandbooks(t)
 	half := make(chan struct{})

@@ -9,8 +9,8 @@ import (
 	"github.com/racflow/racflow/engine/internal/workspace/expect"
 )
 
-// modelless are the values of variables with which a pipeline file works without a model and a
-// service, and soon.
+// modelless holds the values of variables with which a pipeline file runs quickly, without a model
+// and a service.
 var modelless = map[string]map[string]string{
 	"contextual.hcl": {"embedder": "hashing"},
 	"intent.hcl":     {"embedder": "hashing", "election": "soft"},
@@ -21,7 +21,7 @@ var modelless = map[string]map[string]string{
 	"zero-shot.hcl":  {"model": "nobody-is-asked"},
 }
 
-// expectedOf tests what a file expects.
+// expectedOf tests the expectations of a file.
 func expectedOf(t *testing.T, path, state string, vars map[string]string) *expect.Report {
 	t.Helper()
 	t.Setenv("RACFLOW_MODEL", "")
@@ -37,13 +37,13 @@ func expectedOf(t *testing.T, path, state string, vars map[string]string) *expec
 	return r
 }
 
-// TestShipped: every pipeline file that racflow comes with expects something, and it holds.
+// TestShipped: every pipeline file that racflow ships has expectations, and meets them.
 func TestShipped(t *testing.T) {
 	files, err := filepath.Glob("../../pipelines/*.hcl")
 	if err != nil || len(files) == 0 {
 		t.Fatal(files, err)
 	}
-	state := t.TempDir() // shared: what one of them has embedded, the others need not
+	state := t.TempDir() // shared, so that each text is embedded once
 	for _, path := range files {
 		t.Run(filepath.Base(path), func(t *testing.T) {
 			vars := modelless[filepath.Base(path)]
@@ -67,7 +67,7 @@ func TestShipped(t *testing.T) {
 	}
 }
 
-// TestFails: what cannot hold does not.
+// TestFails: expectations that cannot be met fail.
 func TestFails(t *testing.T) {
 	r := expectedOf(t, "testdata/expect/fails.hcl", t.TempDir(), nil)
 	if r.Holds() || len(r.Verdicts) < 4 || r.Count(expect.Fails) != len(r.Verdicts) {

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// TestShowsWhatWasSeen finds prompts and replies of an item again, letter by letter, and says
-// what is gone once the cache is cleared.
+// TestShowsWhatWasSeen finds the prompts and replies of an item again, letter by letter. Once the
+// cache is cleared, it names what is missing.
 func TestShowsWhatWasSeen(t *testing.T) {
 	p := newPaidItems(t, 3)
 	if code, stderr := p.run(t, "--keep", "all"); code != 0 {

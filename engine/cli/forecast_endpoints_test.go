@@ -10,42 +10,40 @@ import (
 
 // endpoint is a scripted service with the pipeline that asks it.
 //
-// The table was written before anything was measured with it, and no endpoint has been changed
-// since. What all have in common:
+// The table was written before any measurement with it, and no endpoint has changed since. All
+// endpoints have in common:
 //
-//   - A token is four bytes of text, unless perToken says otherwise. A chat has 8 tokens beside its
-//     texts, and each message 4. A JSON schema counts as input.
-//   - Answers and thoughts are drawn by the hash of what is asked, so a question always gets the
-//     same. The label is one of those allowed; a share of unusable answers names none of them.
+//   - A token is four bytes of text, unless perToken says otherwise. A chat has 8 extra tokens, and each message 4. A JSON schema counts as input.
+//   - Answers and thoughts are drawn by the hash of the question, so the same question always gets the same. The label is an allowed one; a share of
+//     unusable answers names no allowed label.
 //   - The toy question of a probe gets half as many thoughts as the median of thinks.
 //   - 40 texts of 8 to 40 words are classified into 12 labels, in a prompt with examples.
-//   - A million tokens cost 1 in and 5 out.
-//   - The beginning of a prompt that an earlier one had is reported as cached. It costs the same as
-//     the rest, unless cachedPrice is set.
+//   - A million tokens cost 1 for input and 5 for output.
+//   - If a prompt begins like an earlier one, the common beginning is reported as cached. It costs the same as the rest, unless cachedPrice is set.
 //
-// Before the forecast is made, the model is known as far as known says.
+// Before the forecast, the model is known as far as known says.
 type endpoint struct {
 	name  string
 	known acquaintance
 
 	prompt      string // the prompt block's use: "completion", "chat", or "answer" for the documents of contextual
-	reasoning   bool   // the chat wants a reasoning before the label
-	random      int    // random examples of a completion prompt, the same in all of them
+	reasoning   bool   // the chat asks for a reasoning before the label
+	random      int    // random examples of a completion prompt, the same in all prompts
 	language    string // of the texts; empty: english
 	n           int
 	resamples   int
-	when        string // the voter's rule
+	when        string // the voter's when rule
 	config      string // further arguments of the voter
 	cachedPrice float64
 
-	server   modelserver.Options // without what the fields below script
+	server   modelserver.Options // without the parts that the fields below script
 	perToken func(text string) int
 	thinks   func(*rand.Rand) float64 // tokens of thoughts before one answer; nil: none
 	reasons  [2]int                   // least and most words of a reasoning, or of a text that cites passages
-	unusable float64                  // share of answers that name no label, and cite no passage
+	unusable float64                  // share of answers that name no label, or cite no passage
 }
 
-// acquaintance is what is known of a model before the forecast.
+// acquaintance says what is known about a model before the forecast.
 type acquaintance int
 
 const (
@@ -54,12 +52,12 @@ const (
 	afterRun                       // the pipeline was run with 24 other texts
 )
 
-// bytesPerToken counts so many bytes as a token.
+// bytesPerToken counts n bytes as a token.
 func bytesPerToken(n float64) func(string) int {
 	return func(text string) int { return int(math.Ceil(float64(len(text)) / n)) }
 }
 
-// Laws of thoughts.
+// Distributions of the thoughts' lengths.
 var (
 	constant = func(n float64) func(*rand.Rand) float64 { return func(*rand.Rand) float64 { return n } }
 	uniform  = func(least, most float64) func(*rand.Rand) float64 {
@@ -82,7 +80,7 @@ var (
 )
 
 var endpoints = []endpoint{
-	// Nobody has asked these.
+	// Models that nobody has asked.
 	{name: "a plain model that nobody has asked", known: unasked, prompt: "completion", n: 1},
 	{name: "a thinking model that nobody has asked: 300 to 900 tokens, in a field of their own", known: unasked,
 		prompt: "chat", n: 1, server: modelserver.Options{Thinks: modelserver.InAField}, thinks: uniform(300, 900)},
@@ -91,7 +89,7 @@ var endpoints = []endpoint{
 	{name: "Chinese texts, a token for each character of them", known: afterProbe, prompt: "completion", n: 1, language: "chinese",
 		perToken: func(text string) int {
 			characters := utf8.RuneCountInString(text)
-			wide := (len(text) - characters) / 2 // of three bytes
+			wide := (len(text) - characters) / 2 // with three bytes each
 			return wide + (characters-wide+3)/4
 		}},
 	{name: "German texts, an old tokenizer with 2.6 bytes to a token", known: afterProbe, prompt: "chat", n: 1, language: "german", perToken: bytesPerToken(2.6)},

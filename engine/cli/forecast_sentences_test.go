@@ -8,8 +8,8 @@ import (
 	"github.com/tiktoken-go/tokenizer"
 )
 
-// sentences are in languages whose letters take one to four bytes, and whose tokens have
-// between one and ten.
+// sentences are in languages whose letters take one to four bytes, and whose tokens have between one
+// and ten bytes.
 var sentences = map[string]string{
 	"english":  "I still have not received the card that I ordered two weeks ago, could you tell me how to change the address on my account please, my transfer has been pending since Monday morning",
 	"german":   "Ich habe die Karte, die ich vor zwei Wochen bestellt habe, immer noch nicht erhalten, könnten Sie mir bitte sagen, wie ich die Adresse meines Kontos ändere, meine Überweisung steht seit Montagmorgen aus",
@@ -28,10 +28,10 @@ var sentences = map[string]string{
 	"digits":   "4242 8811 2026-11-22 16:04:59 +49 170 1234567 DE89370400440532013000 1,250.00 993.5 17 88 2031 code invoice 7781-A",
 }
 
-// languages are their names, in order.
+// languages are the names of the languages, sorted.
 var languages = slices.Sorted(maps.Keys(sentences))
 
-// codec is a tokenizer whose counts are kept.
+// codec is a tokenizer that caches its counts.
 type codec struct {
 	tokenizer.Codec
 	mu     sync.Mutex
@@ -46,7 +46,7 @@ func (c *codec) count(text string) int {
 	if !ok {
 		ids, _, err := c.Encode(text)
 		if err != nil {
-			panic(err) // it encodes any text
+			panic(err) // every text can be encoded
 		}
 		n = len(ids)
 		c.counts[text] = n
@@ -54,7 +54,7 @@ func (c *codec) count(text string) int {
 	return n
 }
 
-// codecs are real tokenizers: of 200,000, 100,000 and 50,000 tokens.
+// codecs are real tokenizers, of 200,000, 100,000 and 50,000 tokens.
 var codecs = sync.OnceValue(func() (all []*codec) {
 	for _, name := range []tokenizer.Encoding{tokenizer.O200kBase, tokenizer.Cl100kBase, tokenizer.R50kBase} {
 		c, err := tokenizer.Get(name)

@@ -18,12 +18,12 @@ import (
 	"github.com/racflow/racflow/sdk/sdktest/modelserver"
 )
 
-// TestForecastsOfEndpoints compares what plan says of each endpoint with what its server counts in
-// the run: at least 16 of 20 within 25 %, in tokens and in cost, and none above "at most".
+// TestForecastsOfEndpoints compares the plan for each endpoint with the counts of its server in the
+// run. At least 16 of 20 are within 25 %, in tokens and in cost, and none is above "at most".
 func TestForecastsOfEndpoints(t *testing.T) {
 	const near, enough = .25, 16
 	var within atomic.Int32
-	t.Run("endpoints", func(t *testing.T) { // ends with the last of them
+	t.Run("endpoints", func(t *testing.T) { // ends with the last subtest
 		for i, e := range endpoints {
 			t.Run(e.name, func(t *testing.T) {
 				t.Parallel()
@@ -38,7 +38,7 @@ func TestForecastsOfEndpoints(t *testing.T) {
 	}
 }
 
-// measure returns the tokens and the cost that are forecast over those that the server counts.
+// measure returns two ratios of the forecast to the server's count: of tokens and of cost.
 func (e endpoint) measure(t *testing.T, seed uint64) (tokens, cost float64) {
 	w := e.world(t, seed)
 	switch e.known {
@@ -120,7 +120,7 @@ func (e endpoint) options(seed uint64, labels []string, text func(r *rand.Rand, 
 	}
 	if e.thinks != nil {
 		think := func(tokens float64) string {
-			return strings.Repeat("hmm ", int(tokens)) // of four bytes
+			return strings.Repeat("hmm ", int(tokens)) // of four bytes each
 		}
 		draws, r := make([]float64, 1001), rand.New(rand.NewPCG(seed, 1))
 		for i := range draws {
@@ -153,7 +153,7 @@ func (e endpoint) options(seed uint64, labels []string, text func(r *rand.Rand, 
 	return o
 }
 
-// file is the pipeline file.
+// file returns the pipeline file.
 func (e endpoint) file(t *testing.T, url string) string {
 	cached, when, resamples := "", "", ""
 	if e.cachedPrice > 0 {

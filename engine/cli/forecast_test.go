@@ -7,9 +7,9 @@ import (
 	"testing"
 )
 
-// TestForecastHolds compares what plan says of random configurations with what a server
-// counts by real tokenizers when they run: no more than at most, and about as much as
-// expected. The model was probed, and sixteen other items went before.
+// TestForecastHolds compares the plan for random configurations with the counts of a server with real
+// tokenizers. The run uses no more than "at most", and about as much as expected. The model was
+// probed, and sixteen other items came before.
 func TestForecastHolds(t *testing.T) {
 	leaveTo(t, "command", "it is many runs; package estimate shows it without a process")
 	configurations := uint64(200)

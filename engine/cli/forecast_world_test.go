@@ -35,16 +35,16 @@ type world struct {
 	file    *pipeline.File
 	server  *modelserver.Server
 	mu      sync.Mutex
-	closers []io.Closer        // of stages of a run
-	cache   governor.Responses // nil: no answer is kept
-	limited bool               // an answer has a limit that somebody wrote
+	closers []io.Closer        // for stages of a run
+	cache   governor.Responses // nil: no answer is cached
+	limited bool               // somebody wrote a limit of an answer
 	about   string
 }
 
-// How answers are scripted: a label that is drawn from those allowed, but for one in twenty,
-// which is not accepted; where reasons are wanted, 15 to 45 words of them, but no more than some
-// 300 tokens, since limits cut longer answers, which are asked for again; thoughts of half to
-// one and a half times as many tokens as the model thinks on average, which is 50 to 850.
+// How answers are scripted. The label is drawn from the allowed ones; one answer in twenty is not
+// accepted. Reasons have 15 to 45 words, but no more than some 300 tokens, since limits cut longer
+// answers, which are then requested again. Thoughts have half to one and a half times the model's
+// average, which is 50 to 850 tokens.
 const (
 	refusedShare              = 0.05
 	leastReasons, mostReasons = 15, 45
@@ -82,7 +82,7 @@ func randomWorld(t *testing.T, seed uint64) *world {
 	}
 	thinks := []modelserver.Thinking{modelserver.NotAtAll, modelserver.NotAtAll, modelserver.InAField, modelserver.Silently}[r.IntN(4)]
 	thoughts := leastThoughts + r.IntN(mostThoughts-leastThoughts)
-	// script is the same for the same question, whenever it is asked.
+	// script gives the same for the same question, whenever it comes.
 	script := func(a modelserver.Ask, choice int) *rand.Rand {
 		h := fnv.New64a()
 		_, _ = h.Write([]byte(a.Whole())) // a hash takes everything
@@ -181,7 +181,7 @@ pipeline "p" {
 	return w
 }
 
-// launch opens stages in memory, those that call services with a host.
+// launch opens stages in memory; stages that call services get a host.
 func (w *world) launch(c *governor.Governor) stage.Launch {
 	inMemory := runtest.Launch(w.t, filepath.Join(w.dir, "state"))
 	return func(ctx context.Context, l stage.LaunchRequest) (any, error) {
@@ -207,12 +207,12 @@ func (w *world) profiles() *governor.Profiles {
 	return governor.NewProfiles(filepath.Join(w.dir, "profiles"))
 }
 
-// governor is one of a run, or of a plan, that knows what others found out.
+// governor returns the governor of a run or a plan, with the profiles that were found earlier.
 func (w *world) governor(mode governor.Mode) *governor.Governor {
 	return governor.New(w.t.Context(), governor.Options{Profiles: w.profiles(), Cache: w.cache, Mode: mode, Log: slog.New(slog.DiscardHandler)})
 }
 
-// probe finds out what the model takes, as racflow model probe does.
+// probe finds out what the model accepts, as racflow model probe does.
 func (w *world) probe() {
 	all := plan.Askings(w.file.Pipelines[0])
 	use := func(s *pipeline.Stage, do func(any) error) {
@@ -234,7 +234,7 @@ func (w *world) probe() {
 	}
 }
 
-// run takes the items of a file through the pipeline, and returns what was counted.
+// run sends the items of a file through the pipeline, and returns the counts.
 func (w *world) run(input string) governor.Counts {
 	c := w.governor(governor.Normal)
 	ready, err := run.Open(w.t.Context(), w.file.Pipelines[0], run.Options{Launch: w.launch(c), Options: stage.Options{Pending: retry.OpenHandles(filepath.Join(w.dir, "pending"), nil)}})
@@ -291,7 +291,7 @@ func (w *world) planned() *plan.Plan {
 	return p
 }
 
-// forecaster returns a function that opens a stage which forecasts what it would ask.
+// forecaster returns a function that opens a stage for a forecast.
 func forecaster[T any](w *world, c *governor.Governor) func(context.Context, *pipeline.Stage) (T, error) {
 	return func(ctx context.Context, s *pipeline.Stage) (asked T, err error) {
 		opened, err := w.open(ctx, s, c)
@@ -306,7 +306,7 @@ func forecaster[T any](w *world, c *governor.Governor) func(context.Context, *pi
 	}
 }
 
-// whole is the forecast of all stages that call services.
+// whole is the forecast for all stages that call services.
 type whole struct {
 	sdk.Forecast
 	cost, mostCost float64
@@ -342,7 +342,7 @@ func (w *world) forecast() (all whole) {
 	return all
 }
 
-// price is that of the voter's calls.
+// price returns the price of the voter's calls.
 func (w *world) price() *pipeline.Price {
 	for _, s := range w.file.Pipelines[0].Stages {
 		if s.Info.Network {

@@ -14,8 +14,7 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// gossipConfig is the config of stages that say what stands in a file: the key
-// of another stage.
+// gossipConfig is the config of stages that reveal the content of a file: the key of another stage.
 type gossipConfig struct {
 	From sdk.Path `config:"from,required" doc:"The file."`
 	Fail bool     `config:"fail" doc:"Say it in errors of rows."`
@@ -26,12 +25,12 @@ type gossip struct {
 	fail bool
 }
 
-// gossipStages are stages of the plugin leak.
+// gossipStages returns the stages of the plugin leak.
 func gossipStages() []sdk.Stage {
 	open := func(_ context.Context, s sdk.Setup, c gossipConfig) (gossip, error) {
 		what, err := os.ReadFile(string(c.From))
 		fmt.Fprintf(os.Stderr, "a line with %s, and one in two ", what)
-		_, _ = os.Stderr.Write(what[:5]) // halves of it, in two writes
+		_, _ = os.Stderr.Write(what[:5]) // the key in two halves, by two writes
 		_, _ = os.Stderr.Write(append(what[5:], '\n'))
 		s.Log.Warn("opened by "+string(what), string(what), []string{string(what)})
 		return gossip{string(what), c.Fail}, err
@@ -140,14 +139,14 @@ pipeline "p" {
 }
 `
 
-// TestNoStageTellsTheSecretOfAnother runs stages that say the key of another one
-// wherever they can say something.
+// TestNoStageTellsTheSecretOfAnother runs stages that reveal the key of another stage in every place
+// where they can write.
 func TestNoStageTellsTheSecretOfAnother(t *testing.T) {
 	long(t)
 	run := newGossip(t, 40)
 	for _, test := range []struct {
 		args []string
-		want string // of the many places where the key was said
+		want string // one of the many places of the key
 	}{
 		{[]string{"run", "p.hcl"}, `"reason":"none but (secret)"`},
 		{[]string{"run", "--format", "tsv", "p.hcl"}, "elected (secret)"},
@@ -167,8 +166,8 @@ func TestNoStageTellsTheSecretOfAnother(t *testing.T) {
 	}
 }
 
-// newGossip is a folder with so many rows, whose files must not have the key when the test ends. It returns what
-// makes a command there.
+// newGossip makes a folder with n rows. When the test ends, none of its files may contain the key. It
+// returns a function that makes a command there.
 func newGossip(t *testing.T, n int) func(log string, args ...string) *exec.Cmd {
 	t.Helper()
 	const key = "sk-hush-4711"
@@ -183,8 +182,8 @@ func newGossip(t *testing.T, n int) func(log string, args ...string) *exec.Cmd {
 	}
 }
 
-// TestASecretIsSaidOften has a stage say the key of another one in two lines of its log for each of many
-// rows, and in each result. All of it is masked, and nothing of it is missing.
+// TestASecretIsSaidOften: for each of many rows, a stage reveals the key of another stage in two
+// lines of its log, and in each result. Every occurrence is masked, and nothing else is missing.
 func TestASecretIsSaidOften(t *testing.T) {
 	long(t)
 	const items = 299

@@ -10,9 +10,10 @@ import (
 	sdkmust "github.com/racflow/racflow/sdk/sdktest/must"
 )
 
-// TestAskShowsTheAnswer asks about a handbook of five pages, as somebody does who has just made the file, in other words than the
-// pages have. The sentence with the answer has to be seen. How often it is was counted when the test was written; with three lines of
-// each passage, from the first that has the most words of the question on, it was 15 and 18.
+// TestAskShowsTheAnswer asks about a handbook of five pages, as a new user does, in other words than
+// the pages use. The output has to show the sentence with the answer. The numbers of hits were
+// counted when the test was written. With three lines of each passage, from the first with the most
+// words of the question on, they were 15 and 18.
 func TestAskShowsTheAnswer(t *testing.T) {
 	leaveTo(t, "command", "it runs the command many times")
 	pages, err := filepath.Glob("testdata/handbook/*.md")
@@ -34,7 +35,7 @@ func TestAskShowsTheAnswer(t *testing.T) {
 		defer in.Close()
 		seen, missed := 0, ""
 		lines := bufio.NewScanner(in)
-		for lines.Scan(); lines.Scan(); { // without the names of the columns
+		for lines.Scan(); lines.Scan(); { // without the header
 			question, answer, _ := strings.Cut(lines.Text(), "\t")
 			out, err := racflow(t, dir, "ask", "-var", "embedder="+embedder, "pipeline.hcl", question).Output()
 			sdkmust.Do(t, err)

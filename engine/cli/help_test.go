@@ -11,7 +11,7 @@ import (
 	"github.com/racflow/racflow/plugins"
 )
 
-// eachCommand calls do with every command that help shows.
+// eachCommand calls do with every command in the help.
 func eachCommand(c *cobra.Command, do func(*cobra.Command)) {
 	do(c)
 	for _, sub := range c.Commands() {
@@ -21,8 +21,8 @@ func eachCommand(c *cobra.Command, do func(*cobra.Command)) {
 	}
 }
 
-// TestHelp holds that the help of each command is short and complete: a sentence, examples that the command takes, flags
-// in sections, and a page of the manual.
+// TestHelp checks that the help of each command is short and complete: a sentence, examples that the
+// command accepts, flags in sections, and a page of the manual.
 func TestHelp(t *testing.T) {
 	eachCommand(newRoot(plugins.Commands()...), func(c *cobra.Command) {
 		t.Run(c.CommandPath(), func(t *testing.T) {
@@ -56,7 +56,7 @@ func TestHelp(t *testing.T) {
 
 // parses reads a command line as a shell and the command would.
 func parses(t *testing.T, line string) {
-	_, line, _ = strings.Cut("; "+line, "racflow ") // without what stands before a pipe
+	_, line, _ = strings.Cut("; "+line, "racflow ") // without the part before a pipe
 	line, _, _ = strings.Cut(line, " < ")
 	line, _, _ = strings.Cut(line, " > ")
 	if line == "" {
@@ -101,8 +101,8 @@ func wordsOf(t *testing.T, line string) []string {
 	return words
 }
 
-// TestFlagsOnce holds that a flag means one thing: where two commands have one of a name, the name has one shorthand and
-// one type.
+// TestFlagsOnce checks that a flag means one thing: if two commands have a flag of the same name, it
+// has the same shorthand and the same type.
 func TestFlagsOnce(t *testing.T) {
 	dashes := singleDash(newRoot(), []string{"run", "-var", "a=b", "-o", "x", "-output=y", "-v", "--", "-var"})
 	if got := strings.Join(dashes, " "); got != "run --var a=b -o x --output=y -v -- -var" {
@@ -120,7 +120,7 @@ func TestFlagsOnce(t *testing.T) {
 	})
 }
 
-// TestManual holds that the pages below cmd are what the commands say.
+// TestManual checks that the pages below cmd agree with the commands.
 func TestManual(t *testing.T) {
 	folder := t.TempDir()
 	if err := writeManual(folder, newRoot(plugins.Commands()...)); err != nil {

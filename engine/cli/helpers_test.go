@@ -12,8 +12,7 @@ import (
 	"time"
 )
 
-// patience is how long a test waits for what should take a moment: the machine
-// may be busy with other things.
+// patience is how long a test waits for something that should take a moment: the machine may be busy.
 const patience = time.Minute
 
 // long skips a test that takes too long for make test.
@@ -24,8 +23,8 @@ func long(t *testing.T) {
 	}
 }
 
-// racflow is the command as another process: under its own name the test
-// binary is racflow; see TestMain.
+// racflow returns the command as another process. Under the name racflow, the test binary is racflow;
+// see TestMain.
 func racflow(t testing.TB, dir string, args ...string) *exec.Cmd {
 	t.Helper()
 	binary := filepath.Join(dir, "racflow")
@@ -39,7 +38,7 @@ func racflow(t testing.TB, dir string, args ...string) *exec.Cmd {
 	return c
 }
 
-// linkSelf makes the test binary available by another name.
+// linkSelf links the test binary to another name.
 func linkSelf(path string) error {
 	self, err := os.Executable()
 	if err != nil {
@@ -51,7 +50,7 @@ func linkSelf(path string) error {
 	return os.Symlink(self, path)
 }
 
-// linkPlugin makes racflow in a folder a plugin, too.
+// linkPlugin makes racflow in a folder available as a plugin, too.
 func linkPlugin(t testing.TB, dir, name string) {
 	t.Helper()
 	racflow(t, dir)
@@ -60,7 +59,7 @@ func linkPlugin(t testing.TB, dir, name string) {
 	}
 }
 
-// ran runs a command to its end, which may be a bad one.
+// ran runs a command to its end, which may be a failure.
 func ran(t testing.TB, c *exec.Cmd) (code int, stdout, stderr string) {
 	t.Helper()
 	var out, errs strings.Builder
@@ -72,7 +71,7 @@ func ran(t testing.TB, c *exec.Cmd) (code int, stdout, stderr string) {
 	return c.ProcessState.ExitCode(), out.String(), errs.String()
 }
 
-// good runs a command to its end, which has to be a good one.
+// good runs a command to its end, which must be a success.
 func good(t testing.TB, c *exec.Cmd) (stdout, stderr string) {
 	t.Helper()
 	code, stdout, stderr := ran(t, c)
@@ -82,7 +81,7 @@ func good(t testing.TB, c *exec.Cmd) (stdout, stderr string) {
 	return stdout, stderr
 }
 
-// must is good for what is said on both standard output and error.
+// must is good for the output on standard output and standard error together.
 func must(t testing.TB, c *exec.Cmd) string {
 	t.Helper()
 	said, err := c.CombinedOutput()
@@ -92,7 +91,7 @@ func must(t testing.TB, c *exec.Cmd) string {
 	return string(said)
 }
 
-// entriesOf are the entries of the only collection of a knowledge.
+// entriesOf returns the entries of the only collection of a knowledge.
 func entriesOf(t testing.TB, dir, knowledge string, args ...string) string {
 	t.Helper()
 	found, err := filepath.Glob(filepath.Join(dir, stateDir, "knowledge", knowledge, knowledge+"-*[0-9a-f]"))
@@ -103,7 +102,7 @@ func entriesOf(t testing.TB, dir, knowledge string, args ...string) string {
 	return entries
 }
 
-// jsonLines are the values that stand in a text, one after the other.
+// jsonLines returns the JSON values of a text, one after the other.
 func jsonLines[T any](t testing.TB, text string) (all []T) {
 	t.Helper()
 	for d := json.NewDecoder(strings.NewReader(text)); d.More(); {
@@ -116,7 +115,7 @@ func jsonLines[T any](t testing.TB, text string) (all []T) {
 	return all
 }
 
-// absolute is the whole path of a file of the repository.
+// absolute returns the absolute path of a file of the repository.
 func absolute(t testing.TB, path string) string {
 	t.Helper()
 	whole, err := filepath.Abs(path)
@@ -126,21 +125,22 @@ func absolute(t testing.TB, path string) string {
 	return whole
 }
 
-// intent is the path of the main pipeline.
+// intent returns the path of the main pipeline.
 func intent(t testing.TB) string { return absolute(t, "../../pipelines/intent.hcl") }
 
-// fewIntents are the examples of ten labels of intent.hcl: what is learned from all takes seconds, from these a tenth of that.
+// fewIntents returns the examples of ten labels of intent.hcl: learning from all of them takes
+// seconds, from these a tenth of that.
 func fewIntents(t testing.TB) string {
 	t.Helper()
 	return firstRows(readFile(t, "../../examples/intent", "train.tsv"), 10*14)
 }
 
-// firstRows are the header and the first rows of a file: of the examples, those of the first labels.
+// firstRows returns the header and the first n rows of a file; rows are sorted by label.
 func firstRows(file string, n int) string {
 	return strings.Join(strings.SplitAfter(file, "\n")[:n+1], "")
 }
 
-// folder is a new folder with these files.
+// folder makes a folder with these files.
 func folder(t testing.TB, files map[string]string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -155,7 +155,7 @@ func writeAll(t testing.TB, dir string, files map[string]string) {
 	}
 }
 
-// write writes a file, and makes the folder that it stands in.
+// write writes a file, and makes its folder.
 func write(t testing.TB, dir, name, content string) {
 	t.Helper()
 	path := filepath.Join(dir, name)
@@ -173,7 +173,7 @@ func readFile(t testing.TB, dir, name string) string {
 	return string(content)
 }
 
-// numbered is a format with each number below n.
+// numbered repeats a format with each number below n.
 func numbered(n int, format string) string {
 	var all strings.Builder
 	for i := range n {
@@ -182,7 +182,7 @@ func numbered(n int, format string) string {
 	return all.String()
 }
 
-// rows are labelled texts that differ.
+// rows returns n labelled texts that differ.
 func rows(n int) string {
 	var b strings.Builder
 	b.WriteString("id\ttext\tlabel\n")
@@ -192,7 +192,7 @@ func rows(n int) string {
 	return b.String()
 }
 
-// checkFiles checks that nothing that a run leaves behind holds a secret.
+// checkFiles checks that no file of a run contains a secret.
 func checkFiles(t *testing.T, dir, secret string) {
 	t.Helper()
 	files := 0

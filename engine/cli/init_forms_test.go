@@ -22,8 +22,8 @@ type ticket struct {
 	Label string `json:"intent" parquet:"intent"`
 }
 
-// Whatever rows are written in, init makes a file of them that runs as it is, and whose held-out
-// rows have labels.
+// Whatever the format of the rows, init writes a file that runs as it is, and whose held-out rows
+// have labels.
 func TestInitForms(t *testing.T) {
 	var all []ticket
 	for i := range 12 {
@@ -90,7 +90,7 @@ func TestInitForms(t *testing.T) {
 				t.Skip("the others, too, in the long tests")
 			}
 			files, data := map[string]string{name: content}, name
-			if filepath.Dir(name) != "." { // a glob of two
+			if filepath.Dir(name) != "." { // a glob for two files
 				data = "parts/*.csv"
 				files = map[string]string{name: commas, "parts/b.csv": strings.ReplaceAll(semicolons, "no.", "number")}
 			}

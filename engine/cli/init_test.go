@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// With what init writes for documents, a file or folder with another name costs no vector: neither its path nor a title made
-// of its name is embedded. Both are searched by words.
+// With the file that init writes for documents, renaming a file or folder costs no vector: neither
+// the path nor a title from the name is embedded. Both are searched by words.
 func TestInitRename(t *testing.T) {
 	dir := folder(t, map[string]string{
 		"docs/guide/cards.md": "# Cards\n\nA lost card is blocked at once.\n\n## Fees\n\nA new card costs ten francs.\n",
@@ -37,7 +37,7 @@ func TestInitRename(t *testing.T) {
 	ask("aquarium", "aquarium.txt")
 }
 
-// A build reports that it left out a table of contents.
+// A build reports a table of contents that it left out.
 func TestContentsAreReported(t *testing.T) {
 	content := "BT /F1 10 Tf 12 TL 50 700 Td (Cards ........ 1) Tj T* (Fees ........ 1) Tj T* (Water ........ 1) Tj T* (It is changed on Mondays.) Tj ET"
 	pdf, table := "%PDF-1.4\n", ""

@@ -17,8 +17,8 @@ import (
 	"time"
 )
 
-// TestLoadingIsInterrupted sends a signal to each verb while it reads a file of
-// variables that never ends.
+// TestLoadingIsInterrupted sends a signal to each verb while it reads a file of variables that never
+// ends.
 func TestLoadingIsInterrupted(t *testing.T) {
 	long(t)
 	dir := folder(t, map[string]string{"p.hcl": hostilePipeline, "items.tsv": "text\tlabel\na\tb\n"})
@@ -57,7 +57,7 @@ func TestReadingIsInterrupted(t *testing.T) {
 				t.Fatal(err)
 			}
 			start(t, c)
-			// More than a pipe holds: the verb has begun to read.
+			// More than fits into a pipe: the verb has begun to read.
 			if _, err := io.WriteString(stdin, strings.Repeat("x", 100<<10)); err != nil {
 				t.Fatal(err)
 			}
@@ -69,7 +69,7 @@ func TestReadingIsInterrupted(t *testing.T) {
 	}
 }
 
-// deaf is a command that notices the first signal and does not end.
+// deaf is a command that notices the first signal but does not end.
 func deaf() {
 	ctx := interruptible()
 	fmt.Println("ready")
@@ -78,7 +78,7 @@ func deaf() {
 	time.Sleep(patience)
 }
 
-// TestSecondSignal: where the work does not end, the second signal ends it.
+// TestSecondSignal: if the work does not end, the second signal ends it.
 func TestSecondSignal(t *testing.T) {
 	path, err := exec.LookPath("racflow-deaf")
 	if err != nil {
@@ -99,7 +99,7 @@ func TestSecondSignal(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	_ = c.Wait() // which is told by the state
+	_ = c.Wait() // its result is in the state
 	if status := c.ProcessState.Sys().(syscall.WaitStatus); !status.Signaled() || status.Signal() != syscall.SIGINT {
 		t.Errorf("got %v", c.ProcessState)
 	}

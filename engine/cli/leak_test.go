@@ -12,14 +12,14 @@ import (
 	"github.com/racflow/racflow/sdk/serve"
 )
 
-// leakConfig is the config of a voter that tells its key in the way it is asked to.
+// leakConfig is the config of a voter that reveals its key in a chosen way.
 type leakConfig struct {
 	Key   string `config:"key,required,secret" doc:"What it tells."`
 	Token string `config:"token,required" doc:"The same; its declaration does not say that it is secret."`
 	How   string `config:"how,required" doc:"How it tells: open, error, row, panic."`
 }
 
-// leakPlugin is the main function of a third party's plugin; see TestMain.
+// leakPlugin is the main function of a third-party plugin; see TestMain.
 func leakPlugin() {
 	stage := sdk.SampleStage("voter", "", func(_ context.Context, s sdk.Setup, c leakConfig) (sdk.Sampler, error) {
 		fmt.Fprintln(os.Stderr, "opened with", c.Key, c.Token)
@@ -47,8 +47,8 @@ func (l leak) Sample(_ context.Context, b sdk.Batch) ([][]sdk.Sample, error) {
 	return nil, err
 }
 
-// TestNobodyLearnsASecret runs a plugin that tells its secrets in every way it
-// can: they are in no result, no message and no file.
+// TestNobodyLearnsASecret runs a plugin that reveals its secrets in every way it can: no result,
+// message or file contains them.
 func TestNobodyLearnsASecret(t *testing.T) {
 	for _, how := range []string{"open", "error", "row", "panic"} {
 		t.Run(how, func(t *testing.T) {

@@ -13,18 +13,18 @@ import (
 	usage "github.com/racflow/racflow/sdk/sdktest/must"
 )
 
-// What loading any file may take. The time is the processor's: other work on the machine
-// does not count.
+// The most that loading any file may take. The time is processor time: other work on the machine does
+// not count.
 const (
 	mostLoading = 2 * time.Second
-	mostLoaded  = 200 << 20 // bytes in memory at a time
+	mostLoaded  = 200 << 20 // bytes of memory at a time
 )
 
-// peakFile is where a measured process leaves what it held at most.
+// peakFile is the file in which a measured process leaves its peak memory.
 const peakFile = "peak"
 
-// measured is racflow, and leaves in a file how much memory it held at most. Its parent cannot
-// ask for that: the kernel counts what the parent held when it started it.
+// measured is racflow, and leaves its peak memory in a file. Its parent cannot ask for that: the
+// kernel also counts what the parent held when it started the process.
 func measured() {
 	code := execute(interruptible(), os.Args[1:])
 	status, err := os.ReadFile("/proc/self/status")
@@ -37,16 +37,16 @@ func measured() {
 	os.Exit(code)
 }
 
-// peak is what a measured process held at most, in bytes.
+// peak returns the peak memory of a measured process in bytes.
 func peak(t *testing.T, dir string) int {
 	t.Helper()
 	return usage.Size(t, readFile(t, dir, peakFile), "VmHWM")
 }
 
-// busy is the processor's time that a process that has ended took.
+// busy returns the processor time of a process that has ended.
 func busy(c *exec.Cmd) time.Duration { return c.ProcessState.UserTime() + c.ProcessState.SystemTime() }
 
-// chained are locals each of which is made of the one before.
+// chained returns locals, each made from the previous one.
 func chained(n int, first, next string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "locals {\n  a0 = %s\n", first)
@@ -56,11 +56,11 @@ func chained(n int, first, next string) string {
 	return b.String() + "}\n"
 }
 
-// TestLoadingIsBounded gives verbs what would take minutes and gigabytes. Each says where the
-// trouble is and what to do, at once.
+// TestLoadingIsBounded gives verbs files that would take minutes and gigabytes. Each verb says at
+// once where the problem is and what to do.
 func TestLoadingIsBounded(t *testing.T) {
 	again, mega := strings.Repeat, 1<<20
-	if testing.Short() { // what is said is looked at, and not what it takes
+	if testing.Short() { // checks the messages only, not time and memory
 		mega = 16 << 10
 	}
 	const exponential = `"${#}${#}"`
@@ -68,7 +68,7 @@ func TestLoadingIsBounded(t *testing.T) {
 	loops := "locals {\n  l = " + ten + "\n  a = " + again("[for x in local.l: ", 12) + "x" + again("]", 12) + "\n}\n"
 	for name, test := range map[string]struct {
 		file, vars string // p.hcl, v.hclvars
-		args       string // in place of validate p.hcl
+		args       string // instead of validate p.hcl
 		want       []string
 	}{
 		"exponential texts": {file: chained(20, `"`+again("x", 16)+`"`, exponential), want: []string{"p.hcl:20:", "at most 16 MiB", "Build less here"}},

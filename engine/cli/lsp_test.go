@@ -18,14 +18,14 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// editor speaks with a language server in a process of its own.
+// editor is the client of a language server in a process of its own.
 type editor struct {
 	*jrpc2.Client
 	t         *testing.T
 	process   *exec.Cmd
 	uri       string
 	published chan published
-	heard     *bytes.Buffer // all that the server wrote
+	heard     *bytes.Buffer // everything that the server wrote
 	stderr    *bytes.Buffer
 }
 
@@ -107,7 +107,7 @@ func (e *editor) change(version int, text string) {
 	e.tell("textDocument/didChange", object{"textDocument": object{"uri": e.uri, "version": version}, "contentChanges": []object{{"text": text}}})
 }
 
-// diagnostics waits for those of a version.
+// diagnostics waits for the diagnostics of a version.
 func (e *editor) diagnostics(version int) published {
 	for p := range e.published {
 		if p.Version == version {
@@ -173,8 +173,8 @@ pipeline "p" {
 }
 `
 
-// An editor's session over the pipes of a process: what is wrong, completion, hover,
-// definition, formatting, and the end.
+// An editor's session over the pipes of a process: diagnostics, completion, hover, definition,
+// formatting, and the end.
 func TestEditor(t *testing.T) {
 	e := edit(t, folder(t, map[string]string{"train.tsv": "text\tlabel\nhi\tgreet\n"}), "RACFLOW_TEST_KEY=hush-hush")
 	var ready struct {
@@ -250,7 +250,7 @@ func TestEditorWithoutShutdown(t *testing.T) {
 	}
 }
 
-// Every stage that there is, and every argument of it, is completed and explained.
+// Every stage and all of its arguments are completed and explained.
 func TestEditorKnowsAllStages(t *testing.T) {
 	e := edit(t, t.TempDir())
 	e.ask("initialize", object{"capabilities": object{}}, nil)
@@ -286,8 +286,8 @@ func TestEditorKnowsAllStages(t *testing.T) {
 	e.leave()
 }
 
-// A plugin that was never asked is not started while a file is edited; what it said to
-// racflow validate is known from then on.
+// A plugin that was never asked is not started while a file is edited. After racflow validate, its
+// description is known.
 func TestEditorStartsNothing(t *testing.T) {
 	dir := t.TempDir()
 	linkPlugin(t, dir, "given")
@@ -302,7 +302,7 @@ func TestEditorStartsNothing(t *testing.T) {
 	if got := labelsOf(e.completions(2, 11)); slices.Contains(got, "given/ends") {
 		t.Errorf("the plugin was started: %v", got)
 	}
-	_ = racflow(t, dir, "validate", "--plugins", dir, "p.hcl").Run() // there are errors in the file
+	_ = racflow(t, dir, "validate", "--plugins", dir, "p.hcl").Run() // the file has errors
 	e.change(2, text)
 	if got := fmt.Sprint(e.diagnostics(2)); strings.Contains(got, "given") {
 		t.Errorf("diagnostics: %s", got)

@@ -11,8 +11,7 @@ import (
 	"github.com/racflow/racflow/sdk/sdktest/modelserver"
 )
 
-// method runs a file of pipelines/ against a server of the test and returns
-// the results.
+// method runs a file of pipelines/ against a server of the test and returns the results.
 func method(t *testing.T, server *modelserver.Server, file string, args ...string) []map[string]any {
 	t.Helper()
 	args = append([]string{"run", "-var", "model=test-model", "-var", "base_url=" + server.URL}, args...)
@@ -20,10 +19,10 @@ func method(t *testing.T, server *modelserver.Server, file string, args ...strin
 	return jsonLines[map[string]any](t, out)
 }
 
-// The labels of the neighbours are the only ones that RAC allows and accepts,
-// and what is outside them is asked for again, three times in all, with what was wrong.
+// RAC allows and accepts only the labels of the neighbours. For any other label it asks again, three
+// times in all, with the reason for the rejection.
 func TestRAC(t *testing.T) {
-	const question = 11 // the message with the item, behind the instructions and five neighbours
+	const question = 11 // the message with the item, after the instructions and five neighbours
 	server := modelserver.Serve(t, modelserver.Options{Answer: func(a modelserver.Ask, _ int) string {
 		if strings.Contains(a.Messages[question].Content, "robot") { // never acceptable
 			return `{"reasoning": "hm", "label": "of my own"}`
@@ -68,8 +67,8 @@ func TestRAC(t *testing.T) {
 	}
 }
 
-// With answer = "list" the first label of a ranked list that is allowed is the answer; an
-// empty list is the answer that none fits, and is not asked for again.
+// With answer = "list", the first allowed label of a ranked list is the answer. An empty list means
+// that no label fits, and is not asked for again.
 func TestRACRanked(t *testing.T) {
 	server := modelserver.Serve(t, modelserver.Options{Answer: func(a modelserver.Ask, _ int) string {
 		if strings.Contains(a.Text(), "robot") {
@@ -105,8 +104,7 @@ func TestRACRanked(t *testing.T) {
 	}
 }
 
-// Nothing that is retrieved reaches the zero-shot prompt, which begins alike for
-// all items.
+// No retrieved text reaches the zero-shot prompt, which begins alike for all items.
 func TestZeroShot(t *testing.T) {
 	server := modelserver.Serve(t, modelserver.Options{Answer: func(a modelserver.Ask, _ int) string {
 		if strings.Contains(a.Text(), "robot") {
@@ -159,8 +157,8 @@ func readShots(prompt string) (shots []shot, item string, err error) {
 	return nil, "", fmt.Errorf("the prompt has %d lines:\n%s", len(lines), prompt)
 }
 
-// plurality is the intent that most shots have; of several, the one of the nearest, which
-// stands last.
+// plurality returns the intent of most shots; of several, the intent of the nearest shot, which comes
+// last.
 func plurality(shots []shot) (winner string) {
 	count := map[string]int{}
 	for _, s := range shots {
@@ -174,13 +172,13 @@ func plurality(shots []shot) (winner string) {
 	return winner
 }
 
-// The paper's Algorithm 1: 60 neighbours, the nearest last, below 10 random examples that
-// are drawn anew for each model and sample; one vote per acceptable answer and one of the
-// 15 nearest neighbours, which win a tie.
+// The paper's Algorithm 1: 60 neighbours, the nearest last, after 10 random examples that are drawn
+// anew for each model and sample. Each acceptable answer has one vote, and each of the 15 nearest
+// neighbours. The neighbours win a tie.
 func TestRAGEAsPublished(t *testing.T) {
 	var mu sync.Mutex
 	asked := map[string]int{} // answers by item and model
-	items := []string{}       // as they were first asked about
+	items := []string{}       // in the order of their first question
 	const answered = "gift_card_balance"
 	server := modelserver.Serve(t, modelserver.Options{Answer: func(a modelserver.Ask, _ int) string {
 		mu.Lock()
@@ -194,9 +192,9 @@ func TestRAGEAsPublished(t *testing.T) {
 		}
 		asked[item+a.Model]++
 		switch at := slices.Index(items, item); {
-		case at == 0: // what all models say wins
+		case at == 0: // the answer of all models wins
 			return " " + answered + "\nUtterance : more\nIntent : card_lost"
-		case at == 1 && a.Model == "second" && asked[item+a.Model] == 3: // one of them: a tie
+		case at == 1 && a.Model == "second" && asked[item+a.Model] == 3: // one model's answer: a tie
 			return answered
 		}
 		return []string{"Gift_Card_Balance", "gift card balance", "the " + answered, "a text of its own", ""}[asked[item+a.Model]%5]
@@ -258,7 +256,7 @@ func TestRAGEAsPublished(t *testing.T) {
 			t.Errorf("%q: %v with %v, %d answers of models accepted; want %s with %v, %d", item, r["answer"], r["agreement"], accepted, want, agreement, votes)
 		}
 	}
-	for k := 1; k <= 2; k++ { // the nearest stand last
+	for k := 1; k <= 2; k++ { // the nearest neighbours come last
 		server := modelserver.Serve(t, modelserver.Options{})
 		method(t, server, "rage.hcl", "-var", "embedder=hashing", "-var", fmt.Sprint("k=", k), "-var", "l=0", "--limit", "3")
 		for _, a := range server.Asks() {
@@ -270,7 +268,7 @@ func TestRAGEAsPublished(t *testing.T) {
 	}
 }
 
-// Without a model the files that need one say so, and point at it.
+// Files that need a model report that it is missing, and point at the place.
 func TestMethodsNeedAModel(t *testing.T) {
 	for _, file := range []string{"rac.hcl", "zero-shot.hcl"} {
 		out, err := racflow(t, t.TempDir(), "run", "-var", "model=", "--limit", "1", absolute(t, "../../pipelines/"+file)).CombinedOutput()

@@ -13,8 +13,8 @@ import (
 	"github.com/racflow/racflow/engine/result"
 )
 
-// startForeignElsewhere is startForeign with Milvus Lite in Python, which has partitions, aliases and
-// fields without a value, and keeps from reading what is not loaded.
+// startForeignElsewhere is startForeign with Milvus Lite in Python. That server has partitions,
+// aliases and fields without a value, and does not let anybody read a collection that is not loaded.
 func startForeignElsewhere(t *testing.T, rows []map[string]any) *foreign {
 	t.Helper()
 	programs := foreignPrograms(t)
@@ -27,7 +27,7 @@ func startForeignElsewhere(t *testing.T, rows []map[string]any) *foreign {
 	return f
 }
 
-// TestMilvusAttachedElsewhere attaches what only that server has.
+// TestMilvusAttachedElsewhere attaches collections that only that server supports.
 func TestMilvusAttachedElsewhere(t *testing.T) {
 	rows := every(4, foreignRows(t, "train.tsv"))
 	f := startForeignElsewhere(t, rows)
@@ -36,7 +36,7 @@ func TestMilvusAttachedElsewhere(t *testing.T) {
 	t.Run("alias", func(t *testing.T) { f.of(t).isSwapped(rows) })
 }
 
-// hasPartitions reads partitions, and fields that some rows have no value in.
+// hasPartitions reads partitions, and fields that have no value in some rows.
 func (f *foreign) hasPartitions() {
 	t := f.t
 	items := slices.DeleteFunc(every(4, foreignRows(t, "test.tsv")), func(row map[string]any) bool { return row["lang"] != "en" })
@@ -54,7 +54,7 @@ func (f *foreign) hasPartitions() {
 	}
 }
 
-// isReleased attaches a collection that is not loaded: its owner decides that.
+// isReleased attaches a collection that is not loaded: its owner decides about loading.
 func (f *foreign) isReleased() {
 	t := f.t
 	f.make("ip")
@@ -68,8 +68,8 @@ func (f *foreign) isReleased() {
 	}
 }
 
-// isSwapped lets the owner of an alias swap what is behind it, between two runs and
-// while it is served: the next run and the next version of the server answer from the new collection.
+// isSwapped: the owner of an alias swaps the collection behind it, between two runs and while it is
+// served. The next run, and the next version of the served pipeline, answer from the new collection.
 func (f *foreign) isSwapped(rows []map[string]any) {
 	t := f.t
 	f.write("items.jsonl", rows[:4])

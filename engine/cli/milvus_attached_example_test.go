@@ -13,8 +13,8 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// TestMilvusAttachedExample answers from a collection of somebody else's as
-// examples/milvus/attached.hcl says, with no more than a reader's rights.
+// TestMilvusAttachedExample answers from an external collection as examples/milvus/attached.hcl
+// describes, with only a reader's rights.
 func TestMilvusAttachedExample(t *testing.T) {
 	file := absolute(t, "../../examples/milvus/attached.hcl")
 	must(t, racflow(t, t.TempDir(), "validate", file))

@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// TestMilvusAttachedRefused attaches what cannot be: a run says why and what to do, and changes nothing.
+// TestMilvusAttachedRefused attaches unsuitable collections: a run says why and what to do, and
+// changes nothing.
 func TestMilvusAttachedRefused(t *testing.T) {
 	f := startForeign(t, every(5, foreignRows(t, "train.tsv")), "")
 	kinds := []string{"ip", "half", "binary", "other_embedder", "two_vectors"}
@@ -46,8 +47,8 @@ func TestMilvusAttachedRefused(t *testing.T) {
 	t.Run("dropped meanwhile", func(t *testing.T) { f.of(t).isDropped() })
 }
 
-// isDropped drops a collection in the middle of a run: what was answered is kept, and
-// the other items fail and say what to do.
+// isDropped drops a collection in the middle of a run: answers so far are kept, and the other items
+// fail with advice.
 func (f *foreign) isDropped() {
 	t := f.t
 	c, said := f.command("run", f.attach("ip", ""), "--pipeline", "found", "--format", "jsonl", "--input", "-")

@@ -14,8 +14,8 @@ import (
 	"github.com/racflow/racflow/sdk/sdktest/modelserver"
 )
 
-// sameShots shows a model examples, random ones among them, from collections whose ids are those of the
-// rows: it is asked what it is asked over the embedded store.
+// sameShots shows a model examples, including random ones, from collections whose ids are those of
+// the rows: its prompts are the same as with the embedded store.
 func (f *foreign) sameShots(names ...string) {
 	t := f.t
 	f.write("shown.jsonl", every(28, foreignRows(t, "test.tsv")))
@@ -45,7 +45,7 @@ func (f *foreign) sameShots(names ...string) {
 }
 
 // TestMilvusAttachedAsk asks a model that answers from passages of collections of documents, and
-// measures what is found, as over the embedded store.
+// measures the retrieval. Both are compared with the embedded store.
 func TestMilvusAttachedAsk(t *testing.T) {
 	f := startForeign(t, chunks(t), `context = "context"`)
 	names := []string{"langchain", "llama"}
@@ -89,7 +89,7 @@ func TestMilvusAttachedAsk(t *testing.T) {
 	}
 }
 
-// chunks are those of the example documents as contextual.hcl cuts them.
+// chunks returns the chunks of the example documents as contextual.hcl cuts them.
 func chunks(t *testing.T) (rows []map[string]any) {
 	t.Helper()
 	dir := folder(t, map[string]string{"items.tsv": "text\nlease\n"})
@@ -98,7 +98,7 @@ func chunks(t *testing.T) (rows []map[string]any) {
 	must(t, c)
 	rows = jsonLines[map[string]any](t, entriesOf(t, dir, "docs"))
 	for _, row := range rows {
-		maps.DeleteFunc(row, func(key string, _ any) bool { // langchain-milvus makes a field of each, which then every row needs
+		maps.DeleteFunc(row, func(key string, _ any) bool { // langchain-milvus makes a field of each key, which every row then needs
 			return !slices.Contains([]string{"id", "text", "context", "document", "path", "title", "start", "end"}, key)
 		})
 	}

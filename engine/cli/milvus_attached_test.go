@@ -9,15 +9,16 @@ import (
 	"github.com/racflow/racflow/engine/result"
 )
 
-// attachedCollections are those that the libraries make, by their kind in .ci/milvus-foreign.py, with
-// what a file has to say about them. Those without words are in TestMilvusAttachedAsk; every metric, type of keys and place
-// of metadata is in the tests of the store.
+// attachedCollections are the collections that the libraries make, by their kind in
+// .ci/milvus-foreign.py, with the arguments that a file needs for them. Collections without words are
+// in TestMilvusAttachedAsk. The tests of the store cover every metric, type of keys and place of
+// metadata.
 var attachedCollections = []struct {
 	name, fields string
-	plan         string  // what it says of them, among other things
+	plan         string  // part of what the plan says about them
 	ids          bool    // the primary key is the id of the row
-	nested       bool    // metadata in metadata is found
-	exact        float64 // the share of the ten nearest that are found where the server's metric is not the cosine; 0: all
+	nested       bool    // metadata within metadata is found
+	exact        float64 // share of the ten nearest that are found if the server's metric is not the cosine; 0: all
 	analyzer     string  // of the BM25 function; empty: there is none
 }{
 	{name: "quick", plan: "vector from vector (the only field of vectors)", nested: true, fields: `fields {
@@ -29,8 +30,8 @@ var attachedCollections = []struct {
 	{name: "llama_words", plan: "meta from doc_id,", ids: true, analyzer: "standard"},
 }
 
-// TestMilvusAttached compares collections that other libraries have made with the embedded store on
-// the same rows, and looks afterwards whether anything has changed in them.
+// TestMilvusAttached compares collections that other libraries made with the embedded store on the
+// same rows. Afterwards it checks that they have not changed.
 func TestMilvusAttached(t *testing.T) {
 	f := startForeign(t, foreignRows(t, "train.tsv"), "")
 	f.write("items.jsonl", every(7, foreignRows(t, "test.tsv")))
@@ -63,7 +64,7 @@ func TestMilvusAttached(t *testing.T) {
 			}
 			sameVotes(t, attached("voted"), embedded("voted"), c.ids)
 			hybrid := attached("found", "-var", "mode=hybrid")
-			if c.analyzer == "" { // then it is dense
+			if c.analyzer == "" { // then the search is dense
 				sameCandidates(t, "hybrid without words", hybrid, dense, c.ids)
 				return
 			}
@@ -81,7 +82,7 @@ func TestMilvusAttached(t *testing.T) {
 	}
 }
 
-// planned looks for what racflow plan says of a collection.
+// planned checks what racflow plan says about a collection.
 func (f *foreign) planned(file string, wants ...string) {
 	f.t.Helper()
 	c, said := f.command("plan", file, "--input", "items.jsonl", "--pipeline", "found")
@@ -93,7 +94,8 @@ func (f *foreign) planned(file string, wants ...string) {
 	}
 }
 
-// keeping runs a pipeline of the file over items.jsonl, once for the same arguments.
+// keeping returns a function that runs a pipeline of the file over items.jsonl, once for the same
+// arguments.
 func (f *foreign) keeping(file string) func(pipeline string, args ...string) []result.Result {
 	kept := map[string][]result.Result{}
 	return func(pipeline string, args ...string) []result.Result {

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// buildsFile is a pipeline whose knowledge has a generation for each dimension.
+// buildsFile is a pipeline whose knowledge has an index version for each dimension.
 const buildsFile = `
 variable "dimension" { default = 64 }
 
@@ -38,7 +38,7 @@ pipeline "p" {
 }
 `
 
-// buildRun is a run over the file, with an embedder of that dimension.
+// buildRun returns a run of the file, with an embedder of the given dimension.
 func buildRun(t *testing.T, dir string, at *milvusEngine, dimension int, args ...string) (*exec.Cmd, *bytes.Buffer) {
 	t.Helper()
 	c := racflow(t, dir, append([]string{"run", "--format", "tsv", "-var", fmt.Sprint("dimension=", dimension)}, append(args, "p.hcl")...)...)
@@ -48,8 +48,8 @@ func buildRun(t *testing.T, dir string, at *milvusEngine, dimension int, args ..
 	return c, stderr
 }
 
-// TestMilvusTwoBuilds has two processes with state folders of their own build the same knowledge at once, and
-// then change it at once: both answer, alike, from one generation with all entries.
+// TestMilvusTwoBuilds: two processes with separate state folders build the same knowledge at once,
+// and then change it at once. Both give the same answers, from one index version with all entries.
 func TestMilvusTwoBuilds(t *testing.T) {
 	e := engineFor(t)
 	dir := folder(t, map[string]string{"p.hcl": buildsFile, "items.tsv": rows(20)})

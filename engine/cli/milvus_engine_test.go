@@ -15,7 +15,7 @@ import (
 	"github.com/milvus-io/milvus-sdk-go/v2/client"
 )
 
-// milvusEngine is a Milvus server of a test's own, as `make milvus` starts one.
+// milvusEngine is a Milvus server of a test, as `make milvus` starts one.
 type milvusEngine struct {
 	t      *testing.T
 	port   string
@@ -25,10 +25,10 @@ type milvusEngine struct {
 	log    bytes.Buffer
 }
 
-// runningMilvus is the environment variable with the port on loopback of a server that runs already.
+// runningMilvus is the environment variable with the loopback port of a server that already runs.
 const runningMilvus = "RACFLOW_TEST_MILVUS_PORT"
 
-// engineFor is a server of the test's own, or one that runs already, for tests that leave it running.
+// engineFor returns the test's own server, or one that already runs, for tests that leave it running.
 func engineFor(t *testing.T) *milvusEngine {
 	t.Helper()
 	if port := os.Getenv(runningMilvus); port != "" {
@@ -56,9 +56,9 @@ func startEngine(t *testing.T) *milvusEngine {
 	return e
 }
 
-// freePort is a port of loopback where nobody listens, below those that a system
-// gives to connections: one of them could take it before the server does, or
-// while that is away.
+// freePort returns a loopback port on which nobody listens, below the ports that a system gives to
+// connections: a connection could take such a port before the server does, or while the server is
+// down.
 func freePort(t *testing.T) string {
 	t.Helper()
 	for range 100 {
@@ -74,7 +74,7 @@ func freePort(t *testing.T) string {
 
 func (e *milvusEngine) address() string { return "127.0.0.1:" + e.port }
 
-// client is one of the server; it is closed when the test ends.
+// client returns a client of the server; it is closed when the test ends.
 func (e *milvusEngine) client() client.Client {
 	e.t.Helper()
 	m, err := client.NewClient(e.t.Context(), client.Config{Address: e.address()})
@@ -104,7 +104,7 @@ func (e *milvusEngine) launch() {
 	}
 }
 
-// kill is kill -9.
+// kill kills the server with signal 9.
 func (e *milvusEngine) kill() {
 	if e.cmd != nil {
 		_ = e.cmd.Process.Kill()
@@ -113,8 +113,8 @@ func (e *milvusEngine) kill() {
 	}
 }
 
-// milvusFile is a pipeline over a knowledge in Milvus. Its server may be away
-// for as long as retry says.
+// milvusFile is a pipeline over a knowledge in Milvus. Its server may be down for as long as retry
+// says.
 const milvusFile = `
 variable "retry"    { default = "30s" }
 variable "analyzer" { default = "standard" }

@@ -5,13 +5,13 @@ import (
 	"testing"
 )
 
-// The example is valid wherever it is read.
+// The example is valid in every folder.
 func TestMilvusExample(t *testing.T) {
 	must(t, racflow(t, t.TempDir(), "validate", milvusExample(t)))
 }
 
-// TestMilvusInPlace runs the example and the main pipeline as README says: a
-// second run builds nothing, and the answers are those of the embedded store.
+// TestMilvusInPlace runs the example and the main pipeline as README describes: a second run builds
+// nothing, and the answers are those of the embedded store.
 func TestMilvusInPlace(t *testing.T) {
 	e := startEngine(t)
 	dir := t.TempDir()
@@ -29,7 +29,7 @@ func TestMilvusInPlace(t *testing.T) {
 	shop := []string{"--limit", "5", "-set", "embed.shop.dimension=256", milvusExample(t)}
 	run("560 entries, 560 embedded", shop...)
 	run("560 entries, up to date", shop...)
-	// What voters learn is compared in TestMilvusFitted.
+	// TestMilvusFitted compares what voters learn.
 	intents := []string{"--limit", "80", "-var", "election=soft", "-set", "linear.enabled=false", "-set", "embed.utterances.dimension=256", intent(t)}
 	lines := strings.Split(run("560 entries, 560 embedded", append(intents, "-var", "store=milvus")...), "\n")
 	others := strings.Split(run("560 entries, 560 embedded", append(intents, "-var", "store=local")...), "\n")
@@ -39,12 +39,12 @@ func TestMilvusInPlace(t *testing.T) {
 			differ++
 		}
 	}
-	if len(lines) != 82 || len(lines) != len(others) || differ > 1 { // by ties
+	if len(lines) != 82 || len(lines) != len(others) || differ > 1 { // because of ties
 		t.Errorf("%d lines, with the embedded store %d; %d answers differ", len(lines), len(others), differ)
 	}
 }
 
-// answerOf is the item and the answer of a line; what follows is rounded.
+// answerOf returns the item and the answer of a line; the rest is rounded.
 func answerOf(line string) string {
 	columns := strings.Split(line, "\t")
 	return strings.Join(columns[:min(3, len(columns))], "\t")

@@ -46,9 +46,9 @@ pipeline "p" {
 }
 `
 
-// TestMilvusFitted learns from the same rows in both stores: what is learnt is the same,
-// the answers are but for the rounding of the neighbours' scores, a later run learns nothing, and one after a change of the rows
-// learns again.
+// TestMilvusFitted learns from the same rows in both stores. What is learnt is the same. The answers
+// differ only by the rounding of the neighbours' scores. A later run learns nothing, and a run after
+// a change of the rows learns again.
 func TestMilvusFitted(t *testing.T) {
 	e := startEngine(t)
 	examples := [2]string{firstRows(readFile(t, "../../examples/intent", "train.tsv"), 12*14), firstRows(readFile(t, "../../examples/intent", "test.tsv"), 12*7)}
@@ -95,7 +95,7 @@ func TestMilvusFitted(t *testing.T) {
 	}
 }
 
-// fittedFiles are the files that stages have learnt into a state folder, by their paths.
+// fittedFiles returns the files with what stages have learnt in a state folder, by path.
 func fittedFiles(t *testing.T, state string) map[string]string {
 	t.Helper()
 	files := map[string]string{}

@@ -1,7 +1,7 @@
 package cli
 
 // embeddedKnowledge and attachedKnowledge are the same rows: in files beside the pipeline, and in a
-// collection, by address, name and further arguments. The vectors of those collections are of float32.
+// collection, by address, name and further arguments. The vectors of these collections are float32.
 const (
 	embeddedKnowledge = `
 knowledge "rows" {
@@ -37,8 +37,8 @@ knowledge "rows" {
 `
 )
 
-// foreignPipelines are what people do with a knowledge: find, let it vote, show examples to a model,
-// and ask one that answers from passages.
+// foreignPipelines show the uses of a knowledge: search it, let it vote, show its examples to a
+// model, and ask a model that answers from passages.
 const foreignPipelines = `
 variable "analyzer" { default = "standard" }
 variable "mode"     { default = "dense" }

@@ -12,8 +12,9 @@ import (
 	"github.com/racflow/racflow/engine/result"
 )
 
-// sameCandidates compares lists of candidates: their cosines place by place, so that only those that tie
-// may change places, and what each is; its id where the collection has it.
+// sameCandidates compares lists of candidates. Their cosines must agree position by position, so that
+// only ties may change places. Their contents must agree, too, and their ids if the collection has
+// them.
 func sameCandidates(t *testing.T, what string, got, want []result.Result, ids bool) {
 	t.Helper()
 	if len(got) == 0 || len(got) != len(want) {
@@ -22,7 +23,7 @@ func sameCandidates(t *testing.T, what string, got, want []result.Result, ids bo
 	for i := range got {
 		if wrong := difference(got[i].Candidates, want[i].Candidates, ids); wrong != "" {
 			t.Errorf("%s: item %s: %s", what, got[i].ID, wrong)
-			return // one is enough to read
+			return // one message is enough
 		}
 	}
 }
@@ -40,7 +41,7 @@ func difference(got, want []result.Candidate, ids bool) string {
 		}
 		at := slices.IndexFunc(want, func(w result.Candidate) bool { return w.Text == c.Text })
 		switch {
-		case at < 0 && near(c, want[len(want)-1]): // it ties with the last one
+		case at < 0 && near(c, want[len(want)-1]): // a tie with the last one
 		case at < 0:
 			return fmt.Sprintf("%q is not among those wanted", c.Text)
 		case !near(c, want[at]) || c.Label != want[at].Label || ids && c.ID != want[at].ID:
@@ -50,8 +51,8 @@ func difference(got, want []result.Candidate, ids bool) string {
 	return ""
 }
 
-// sameVotes compares answers and the weights of votes. A voter that learns splits the rows by their ids, so
-// where the collection has others, its weights differ a little.
+// sameVotes compares answers and the weights of votes. A voter that learns splits the rows by their
+// ids. If the collection has other ids, its weights differ a little.
 func sameVotes(t *testing.T, got, want []result.Result, ids bool) {
 	t.Helper()
 	if ids {
@@ -71,7 +72,7 @@ func sameVotes(t *testing.T, got, want []result.Result, ids bool) {
 	}
 }
 
-// overlap is the share of the wanted candidates that were found.
+// overlap returns the share of the wanted candidates that were found.
 func overlap(got, want []result.Result) float64 {
 	shared, all := 0, 0
 	for i := range want {

@@ -8,8 +8,8 @@ import (
 	"github.com/milvus-io/milvus-sdk-go/v2/entity"
 )
 
-// TestMilvusForeignCollection puts collections of somebody else's in the place
-// of a generation: a run says what to do and leaves them as they are.
+// TestMilvusForeignCollection puts external collections in the place of an index version: a run says
+// what to do and leaves them as they are.
 func TestMilvusForeignCollection(t *testing.T) {
 	e := engineFor(t)
 	dir := milvusFolder(t, 50, 5)
@@ -25,7 +25,7 @@ func TestMilvusForeignCollection(t *testing.T) {
 	if err != nil || json.Unmarshal(out, &generation) != nil {
 		t.Fatalf("%v in %s", err, out)
 	}
-	name := e.prefix + "_" + strings.ReplaceAll(generation.Collection, "-", "_2d") + "_v6" // the version of what rows look like
+	name := e.prefix + "_" + strings.ReplaceAll(generation.Collection, "-", "_2d") + "_v6" // the version of the row format
 	ours, err := m.DescribeCollection(ctx, name)
 	if err == nil && ours.Schema.Description == "" {
 		t.Skip("the server keeps no descriptions of collections, by which this test disguises them")
@@ -33,7 +33,7 @@ func TestMilvusForeignCollection(t *testing.T) {
 	if err != nil || !strings.Contains(ours.Schema.Description, `"dimension":128`) {
 		t.Fatalf("collection %q: %+v, %v", name, ours, err)
 	}
-	for _, test := range []struct{ name, description, want string }{ // the prefix, racflow, comes from the environment, and is not shown
+	for _, test := range []struct{ name, description, want string }{ // the prefix racflow comes from the environment, and is not shown
 		{"somebody else's", "my own", "and is left as it is: use another prefix or database"},
 		{"an older racflow's", strings.Replace(ours.Schema.Description, `{"racflow":`, `{"racflow":1,"now":`, 1), "(schema 1, this one writes"},
 		{"another dimension", strings.Replace(ours.Schema.Description, `"dimension":128`, `"dimension":64`, 1), "has vectors of 64 dimensions and the embedder gives 128: build it anew, under another name or prefix"},
@@ -51,7 +51,7 @@ func TestMilvusForeignCollection(t *testing.T) {
 			if _ = c.Run(); c.ProcessState.ExitCode() != 1 || !strings.Contains(stderr.String(), test.want) {
 				t.Errorf("exit code %d, want 1 and %q\n%s", c.ProcessState.ExitCode(), test.want, stderr)
 			}
-			collect := racflow(t, dir, "knowledge", "gc", "--all", "p.hcl") // it is nothing to remove, either
+			collect := racflow(t, dir, "knowledge", "gc", "--all", "p.hcl") // gc does not remove it, either
 			collect.Env = e.env()
 			must(t, collect)
 			rows, err := m.Query(ctx, name, nil, "pk > 0", []string{"pk"})

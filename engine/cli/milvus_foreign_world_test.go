@@ -21,7 +21,7 @@ type foreign struct {
 	dir, programs string
 }
 
-// foreignPrograms is the folder with Python and what came with the libraries.
+// foreignPrograms returns the folder with Python and the programs of the libraries.
 func foreignPrograms(t *testing.T) string {
 	t.Helper()
 	programs := os.Getenv("RACFLOW_TEST_MILVUS_FOREIGN")
@@ -31,8 +31,8 @@ func foreignPrograms(t *testing.T) string {
 	return programs
 }
 
-// startForeign starts a server and lets the embedded store embed the rows. columns says of their file what
-// its source has to know.
+// startForeign starts a server and lets the embedded store embed the rows. columns holds the column
+// arguments of their source.
 func startForeign(t *testing.T, rows []map[string]any, columns string) *foreign {
 	t.Helper()
 	programs := foreignPrograms(t)
@@ -41,7 +41,7 @@ func startForeign(t *testing.T, rows []map[string]any, columns string) *foreign 
 	return f
 }
 
-// of is the same for a test within the test.
+// of returns the same world for a subtest.
 func (f *foreign) of(t *testing.T) *foreign {
 	return &foreign{milvusEngine: &milvusEngine{t: t, port: f.port}, dir: f.dir, programs: f.programs}
 }
@@ -72,7 +72,7 @@ func (f *foreign) embed(rows []map[string]any, columns string) {
 	write(f.t, f.dir, "vectors.jsonl", entriesOf(f.t, f.dir, "rows", "--vectors"))
 }
 
-// python lets the libraries do something with the server.
+// python lets the libraries work on the server.
 func (f *foreign) python(verb string, args ...string) string {
 	f.t.Helper()
 	c := exec.Command(filepath.Join(f.programs, "python"), append([]string{"../../.ci/milvus-foreign.py", verb, f.address()}, args...)...)
@@ -94,7 +94,7 @@ func (f *foreign) attach(collection, fields string) string {
 	return collection + ".hcl"
 }
 
-// command is racflow with a pipeline file and a state folder of its own for that.
+// command returns racflow with a pipeline file, and a separate state folder for this file.
 func (f *foreign) command(verb, file string, args ...string) (c *exec.Cmd, stderr *bytes.Buffer) {
 	f.t.Helper()
 	flags := append([]string{verb}, args...)
@@ -107,7 +107,7 @@ func (f *foreign) command(verb, file string, args ...string) (c *exec.Cmd, stder
 	return c, stderr
 }
 
-// run takes items through a pipeline; none may fail.
+// run sends items through a pipeline; none may fail.
 func (f *foreign) run(file string, args ...string) (results []result.Result, stderr string) {
 	f.t.Helper()
 	c, _ := f.command("run", file, append([]string{"--format", "jsonl"}, args...)...)
@@ -115,7 +115,7 @@ func (f *foreign) run(file string, args ...string) (results []result.Result, std
 	return jsonLines[result.Result](f.t, out), stderr
 }
 
-// foreignRows are the example utterances with metadata of each type.
+// foreignRows returns the example utterances with metadata of each type.
 func foreignRows(t *testing.T, name string) (rows []map[string]any) {
 	t.Helper()
 	lines := strings.Split(strings.TrimSpace(readFile(t, "../../examples/intent", name)), "\n")
@@ -134,7 +134,7 @@ func foreignRows(t *testing.T, name string) (rows []map[string]any) {
 	return rows
 }
 
-// every keeps each nth row, as an item whose metadata filters read.
+// every returns each nth row as an item with the metadata that filters read.
 func every(n int, rows []map[string]any) (some []map[string]any) {
 	for i := 0; i < len(rows); i += n {
 		some = append(some, maps.Clone(rows[i]))

@@ -12,7 +12,7 @@ import (
 	"github.com/milvus-io/milvus-sdk-go/v2/client"
 )
 
-// milvusRun is a run of the pipeline in a folder, for one item.
+// milvusRun returns a run of the pipeline in a folder, for one item.
 func milvusRun(t *testing.T, e *milvusEngine, dir string, args ...string) (*exec.Cmd, *bytes.Buffer) {
 	t.Helper()
 	c := racflow(t, dir, append([]string{"run", "--limit", "1", "--input", "items.tsv"}, append(args, "p.hcl")...)...)
@@ -22,8 +22,8 @@ func milvusRun(t *testing.T, e *milvusEngine, dir string, args ...string) (*exec
 	return c, stderr
 }
 
-// TestMilvusKilledInABuild kills the server with -9 while knowledge is built
-// beside a generation that is complete.
+// TestMilvusKilledInABuild kills the server with signal 9 while knowledge is built, beside a complete
+// index version.
 func TestMilvusKilledInABuild(t *testing.T) {
 	const entries = 12_000
 	for _, test := range []struct {
@@ -87,7 +87,7 @@ func TestMilvusKilledInABuild(t *testing.T) {
 	}
 }
 
-// countRows counts the rows of all collections that can be read.
+// countRows counts the rows of all readable collections.
 func (e *milvusEngine) countRows() (n int64) {
 	e.t.Helper()
 	m, err := client.NewClient(e.t.Context(), client.Config{Address: e.address()})

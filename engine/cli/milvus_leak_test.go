@@ -67,10 +67,10 @@ pipeline "p" {
 }
 `
 
-// tattler is a server that refuses every login and tells what it was given.
+// tattler is a server that refuses every login and reveals the login.
 type tattler struct {
 	milvuspb.UnimplementedMilvusServiceServer
-	byStatus bool // in the reply, as a Milvus server does, else by gRPC
+	byStatus bool // in the reply, as a Milvus server does, and otherwise by gRPC
 }
 
 func (t *tattler) Connect(ctx context.Context, _ *milvuspb.ConnectRequest) (*milvuspb.ConnectResponse, error) {
@@ -97,13 +97,13 @@ func (t *tattler) start(tt *testing.T) (address string) {
 	return listener.Addr().String()
 }
 
-// silentServer takes connections and answers nothing.
+// silentServer accepts connections and answers nothing.
 func silentServer(t *testing.T) (address string) {
 	address, _ = listenSilently(t)
 	return address
 }
 
-// listenSilently is a silentServer that tells when somebody has connected.
+// listenSilently is a silentServer that reports each connection.
 func listenSilently(t *testing.T) (address string, connected <-chan struct{}) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -120,7 +120,7 @@ func listenSilently(t *testing.T) (address string, connected <-chan struct{}) {
 			defer conn.Close()
 			select {
 			case reported <- struct{}{}:
-			default: // the last one was not heard of yet
+			default: // nobody has read the last report yet
 			}
 		}
 	})
@@ -131,7 +131,7 @@ func listenSilently(t *testing.T) (address string, connected <-chan struct{}) {
 	return listener.Addr().String(), reported
 }
 
-// untrusted is a server whose certificate nobody knows.
+// untrusted is a server with an unknown certificate.
 func untrusted(t *testing.T) (address string) {
 	server := httptest.NewUnstartedServer(nil)
 	server.Config.ErrorLog = log.New(io.Discard, "", 0)
@@ -140,8 +140,8 @@ func untrusted(t *testing.T) (address string) {
 	return "https://" + server.Listener.Addr().String()
 }
 
-// leakedFolder makes a folder for runs with credentials, which must not be in
-// its files when the test ends.
+// leakedFolder makes a folder for runs with credentials. When the test ends, its files must not
+// contain them.
 func leakedFolder(t *testing.T) string {
 	t.Helper()
 	dir := folder(t, map[string]string{"p.hcl": milvusLoginFile, "rows.tsv": rows(20), "items.tsv": rows(5)})
@@ -153,8 +153,8 @@ func leakedFolder(t *testing.T) string {
 	return dir
 }
 
-// credentials are what both have in common, and the forms in which they travel
-// to a server.
+// credentials are the common part of both credentials, and the forms in which they travel to a
+// server.
 var credentials = []string{
 	"hush", base64.StdEncoding.EncodeToString([]byte(milvusToken)), base64.StdEncoding.EncodeToString([]byte("root:" + milvusPassword)),
 }
@@ -168,7 +168,7 @@ func checkNoCredential(t *testing.T, where, text string) {
 	}
 }
 
-// tellingLines are the lines with a credential, or the last ones.
+// tellingLines returns the lines with a credential, or the last lines.
 func tellingLines(said string) string {
 	var telling []string
 	all := strings.Split(said, "\n")
@@ -183,7 +183,7 @@ func tellingLines(said string) string {
 	return strings.Join(telling, "\n")
 }
 
-// credentialRun is a verb that is given credentials and tells all it can.
+// credentialRun returns a verb with credentials and the most verbose log.
 func credentialRun(t *testing.T, dir, address string, login []string, args ...string) (*exec.Cmd, *bytes.Buffer) {
 	t.Helper()
 	c := racflow(t, dir, args...)
@@ -195,14 +195,14 @@ func credentialRun(t *testing.T, dir, address string, login []string, args ...st
 	return c, said
 }
 
-// TestMilvusCredentialsOfAFailure gives credentials to runs that fail in every
-// way that has to do with the server.
+// TestMilvusCredentialsOfAFailure gives credentials to runs that fail in every way that involves the
+// server.
 func TestMilvusCredentialsOfAFailure(t *testing.T) {
 	leaveTo(t, "command", "it is a run for each way to fail")
 	for _, test := range []struct {
 		name    string
 		address func(*testing.T) string
-		wait    string // for a connection: long where the server answers, on a busy machine too
+		wait    string // for a connection; long if the server answers, for busy machines
 		want    string
 	}{
 		{"nobody listens", func(t *testing.T) string { return "127.0.0.1:" + freePort(t) }, "500ms", "is the server running there?"},
@@ -220,7 +220,7 @@ func TestMilvusCredentialsOfAFailure(t *testing.T) {
 				var verbs sync.WaitGroup // most wait for a connection
 				for _, args := range [][]string{{"run", "p.hcl"}, {"plan", "p.hcl"}, {"eval", "--json", "p.hcl"}, {"knowledge", "list", "p.hcl"}} {
 					c, said := credentialRun(t, leakedFolder(t), address, login, args...)
-					c.Env = append(c.Env, "CONNECT_TIMEOUT="+test.wait, "GODEBUG=") // it writes down what a server says, in an encoding of its own
+					c.Env = append(c.Env, "CONNECT_TIMEOUT="+test.wait, "GODEBUG=") // it logs the server's messages in an encoding of its own
 					verbs.Go(func() {
 						err := c.Run()
 						checkNoCredential(t, "what is said", said.String())
@@ -241,8 +241,8 @@ func TestMilvusCredentialsOfAFailure(t *testing.T) {
 	}
 }
 
-// TestMilvusCredentialsOfACrash ends the process of the store as the runtime
-// does that of a crash, with all that it says then.
+// TestMilvusCredentialsOfACrash ends the process of the store as the runtime does in a crash, with
+// its full output.
 func TestMilvusCredentialsOfACrash(t *testing.T) {
 	for name, login := range milvusLogins {
 		t.Run(name, func(t *testing.T) {
@@ -271,7 +271,7 @@ func TestMilvusCredentialsOfACrash(t *testing.T) {
 				for _, child := range childrenOf(c.Process.Pid) {
 					cmdline, environ := readProc(child, "cmdline"), readProc(child, "environ")
 					if !strings.Contains(cmdline, "plugin") {
-						continue // not yet the program that it will be: it is still a copy of its parent
+						continue // still a copy of its parent, before it becomes the program
 					}
 					checkNoCredential(t, fmt.Sprintf("process %q", cmdline), cmdline+environ)
 					if atWork && strings.Contains(cmdline, "store.") && !crashed[child] {
@@ -301,7 +301,7 @@ func TestMilvusCredentialsOfARun(t *testing.T) {
 				{"eval", "p.hcl"}, {"eval", "--json", "p.hcl"}, {"validate", "p.hcl"}, {"fmt", "--check", "p.hcl"},
 				{"knowledge", "list", "--json", "p.hcl"}, {"knowledge", "gc", "p.hcl"}, {"plan", "p.hcl"},
 			}
-			if testing.Short() { // the others differ in what has nothing to do with the server
+			if testing.Short() { // the other verbs differ in ways that do not involve the server
 				all = [][]string{{"plan", "p.hcl"}, {"run", "--output", "out.jsonl", "p.hcl"}, {"eval", "--json", "p.hcl"}, {"knowledge", "list", "--json", "p.hcl"}}
 			}
 			for _, args := range all {

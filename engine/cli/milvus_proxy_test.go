@@ -12,9 +12,9 @@ import (
 	"google.golang.org/grpc/metadata"
 )
 
-// milvusProxy passes calls on to a Milvus server, and keeps their methods in mind.
+// milvusProxy passes calls on to a Milvus server, and records their methods.
 type milvusProxy struct {
-	engine *milvusEngine // as those see it who are before the proxy
+	engine *milvusEngine // as clients of the proxy see it
 	server *grpc.ClientConn
 
 	mu     sync.Mutex
@@ -40,7 +40,7 @@ func startProxy(t *testing.T, e *milvusEngine) *milvusProxy {
 	return p
 }
 
-// take returns the methods that were called since it was called last.
+// take returns the methods that were called since the last take.
 func (p *milvusProxy) take() map[string]bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -49,7 +49,7 @@ func (p *milvusProxy) take() map[string]bool {
 	return called
 }
 
-// pass handles a call: all of Milvus's have one request and one reply.
+// pass handles a call: all calls of Milvus have one request and one reply.
 func (p *milvusProxy) pass(_ any, stream grpc.ServerStream) error {
 	var request, reply []byte
 	if err := stream.RecvMsg(&request); err != nil {
@@ -66,7 +66,7 @@ func (p *milvusProxy) pass(_ any, stream grpc.ServerStream) error {
 	return stream.SendMsg(&reply)
 }
 
-// asItIs is a codec of messages that nobody looks into.
+// asItIs is a codec that passes messages on unread.
 type asItIs struct{}
 
 func (asItIs) Name() string                          { return "proto" }

@@ -16,8 +16,8 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
-// TestMilvusRights compares the privileges in examples/milvus/roles.py with those that
-// racflow's calls need, as Milvus's API says of each.
+// TestMilvusRights compares the privileges in examples/milvus/roles.py with those that racflow's
+// calls need, according to Milvus's API.
 func TestMilvusRights(t *testing.T) {
 	e := startEngine(t)
 	r := startProxy(t, e)
@@ -34,8 +34,8 @@ func TestMilvusRights(t *testing.T) {
 		try(args...)
 	}
 	read := r.take()
-	// Rows that are gone are deleted. Another embedder makes another generation and leaves
-	// one that can be removed; one that is not in the server's memory is listed as well.
+	// Removed rows are deleted. Another embedder makes another index version, and the old one can be
+	// removed. A version that is not in the server's memory is listed, too.
 	write(t, dir, "rows.tsv", rows(50))
 	try("run", "--input", "items.tsv", "p.hcl")
 	write(t, dir, "p.hcl", strings.Replace(milvusFile, "dimension = 128", "dimension = 64", 1))
@@ -68,7 +68,7 @@ func listedPrivileges(t *testing.T) map[string][]string {
 	return listed
 }
 
-// release takes all collections out of the server's memory.
+// release removes all collections from the server's memory.
 func release(t *testing.T, e *milvusEngine) {
 	t.Helper()
 	m := e.client()
@@ -83,7 +83,7 @@ func release(t *testing.T, e *milvusEngine) {
 	}
 }
 
-// privileges are the names of those that methods need, sorted.
+// privileges returns the names of the privileges that methods need, sorted.
 func privileges(t *testing.T, methods map[string]bool) []string {
 	t.Helper()
 	service := milvuspb.File_milvus_proto.Services().ByName("MilvusService")
@@ -94,7 +94,7 @@ func privileges(t *testing.T, methods map[string]bool) []string {
 			t.Fatalf("%s is not of Milvus", name)
 		}
 		options := method.Input().Options()
-		if proto.HasExtension(options, commonpb.E_PrivilegeExtObj) { // else everybody may
+		if proto.HasExtension(options, commonpb.E_PrivilegeExtObj) { // otherwise everybody may call it
 			needed := proto.GetExtension(options, commonpb.E_PrivilegeExtObj).(*commonpb.PrivilegeExt)
 			names[strings.TrimPrefix(needed.ObjectPrivilege.String(), "Privilege")] = true
 		}

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestMilvusLongRows builds from a file with rows that Milvus does not take:
-// each is reported with its line and left out, also when it was shorter before.
+// TestMilvusLongRows builds from a file with rows that Milvus refuses: each is reported with its line
+// and left out, even if it was shorter before.
 func TestMilvusLongRows(t *testing.T) {
 	e := engineFor(t)
 	dir := milvusFolder(t, 0, 5)

@@ -11,12 +11,12 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// milvusScripts are those about what a store does: entries are put, changed in place, found, filtered, listed and
-// removed. What is done before they are put, or with what was found, does not depend on the store.
+// milvusScripts are the scripts about the work of a store: entries are put, changed in place, found,
+// filtered, listed and removed. The steps before and after do not depend on the store.
 var milvusScripts = []string{"documents", "enrich", "eval_retrieval", "filter", "knowledge"}
 
-// TestMilvusScripts runs these scripts with Milvus in place of the embedded store: what they print has
-// to be the same. A line that begins with [!milvus] is about the files of the embedded store.
+// TestMilvusScripts runs these scripts with Milvus instead of the embedded store; the output has to
+// be the same. A line that begins with [!milvus] concerns the files of the embedded store.
 func TestMilvusScripts(t *testing.T) {
 	p := scripts(t)
 	for _, name := range milvusScripts {
@@ -49,9 +49,10 @@ var (
 	wideEmbedder  = regexp.MustCompile(`embed \{ use = "hashing" \}`)
 )
 
-// storeInMilvus replaces the embedded store in the pipelines of a folder; the names of the collections
-// begin with that of the folder. Vectors get 256 dimensions in place of 4,096, for which Milvus Lite
-// 2.5.1 takes half a gigabyte of memory for each collection, however few rows it has.
+// storeInMilvus replaces the embedded store in the pipelines of a folder; the names of the
+// collections begin with the folder's name. Vectors get 256 dimensions instead of 4,096: with the
+// latter, Milvus Lite 2.5.1 takes half a gigabyte of memory for each collection, however few rows it
+// has.
 func storeInMilvus(dir string) error {
 	prefix := regexp.MustCompile(`[^A-Za-z0-9]`).ReplaceAllString(filepath.Base(dir), "")
 	store := fmt.Sprintf("store {\n use = \"milvus\"\n config {\n  address = env(\"MILVUS_ADDRESS\")\n  prefix = %q\n  index = \"FLAT\"\n }\n", prefix)

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// A real editor, set up as examples/editor says, shows what the server says.
+// A real editor, set up as in examples/editor, shows the server's messages.
 func TestNeovim(t *testing.T) {
 	nvim, err := exec.LookPath("nvim")
 	if err != nil {
@@ -16,7 +16,7 @@ func TestNeovim(t *testing.T) {
 	}
 	text := "pipeline \"p\" {\n  elect \"e\" {\n    use = \"sfot\"\n    flag = \"answer == ''\"\n  }\n}\n"
 	dir := folder(t, map[string]string{"edited.racflow.hcl": text})
-	racflow(t, dir) // which the editor finds in PATH
+	racflow(t, dir) // the editor finds it in PATH
 	c := exec.CommandContext(t.Context(), nvim, "--headless", "-u", "NONE", "-i", "NONE", "-n",
 		"-c", "luafile "+absolute(t, "../../examples/editor/nvim.lua"),
 		"-c", "edit edited.racflow.hcl", "-c", "luafile "+absolute(t, "testdata/neovim.lua"))

@@ -16,7 +16,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// withoutLocks names the variable with the error that flock returns in a process of the tests and in those that it starts.
+// withoutLocks names the variable with the error that flock returns in a process of the tests and in
+// its children.
 const withoutLocks = "RACFLOW_TEST_FLOCK"
 
 func init() {
@@ -31,7 +32,7 @@ func init() {
 		{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_ALLOW},
 	}
 	program := unix.SockFprog{Len: uint16(len(filter)), Filter: &filter[0]}
-	runtime.LockOSThread() // the flag of the last call hands the filter to all threads
+	runtime.LockOSThread() // the flag of the last call applies the filter to all threads
 	defer runtime.UnlockOSThread()
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 		panic(err)
@@ -41,8 +42,8 @@ func init() {
 	}
 }
 
-// TestNoLocks: where the file system does not lock files, a command says so and what to do, whatever it would write
-// first, and a word of the user lets it run, with its stages.
+// TestNoLocks: if the file system does not lock files, every command that writes says so and what to
+// do. If the user allows it, the command runs, with its stages.
 func TestNoLocks(t *testing.T) {
 	command := func(dir string, errno syscall.Errno, nolock string, args ...string) (int, string) {
 		c := racflow(t, dir, args...)
@@ -62,7 +63,7 @@ func TestNoLocks(t *testing.T) {
 	if code, said := command(dir, syscall.ENOLCK, "", run...); code != 1 || !strings.Contains(said, "RACFLOW_NOLOCK=1") {
 		t.Errorf("without an output: exit code %d, %s", code, said)
 	}
-	for _, output := range []string{"out.jsonl", "again.jsonl"} { // the second run finds what the first one left
+	for _, output := range []string{"out.jsonl", "again.jsonl"} { // the second run finds the files of the first
 		code, said := command(dir, syscall.ENOLCK, "1", append(run, "--output", output)...)
 		if answers, err := os.ReadFile(filepath.Join(dir, output)); err != nil || code != 0 || !strings.Contains(string(answers), `"answer":"fruit"`) {
 			t.Errorf("exit code %d, %s%s", code, said, answers)

@@ -15,8 +15,8 @@ import (
 
 func init() { programs["racflow-plugin-swap"] = swapPlugin }
 
-// swapPlugin is the main function of a plugin with a stage for each of those that the shipped
-// pipelines swap by a variable.
+// swapPlugin is the main function of a plugin that offers a replacement for each stage that a
+// variable swaps in the shipped pipelines.
 func swapPlugin() {
 	serve.Plugin(sdk.Plugin{Name: "swap", Version: "0.1.0", Stages: []sdk.Stage{
 		sdk.EmbedStage("swap", "", func(context.Context, sdk.Setup, struct{}) (sdk.Embedder, error) { return mine{}, nil }),
@@ -25,7 +25,7 @@ func swapPlugin() {
 	}})
 }
 
-// swapPlace is a place for collections that ends with the process.
+// swapPlace is a place whose collections end with the process.
 type swapPlace struct{ contents sync.Map }
 
 func (p *swapPlace) Load(_ context.Context, name string) ([]byte, error) {
@@ -53,7 +53,7 @@ func (p *swapPlace) Names(context.Context) (names []string, err error) {
 	return names, nil
 }
 
-// swapConfig has what the model block says to a plugin's stage.
+// swapConfig holds the arguments that the model block gives to a plugin's stage.
 type swapConfig struct {
 	Model string `config:"model,required" doc:"Its name is its answer."`
 }
@@ -66,7 +66,7 @@ func (c swapConfig) Sample(_ context.Context, b sdk.Batch) ([][]sdk.Sample, erro
 	return all, nil
 }
 
-// The shipped pipelines take another embedder, store and model by one word on the command line.
+// The shipped pipelines use another embedder, store and model after one word on the command line.
 func TestOneWord(t *testing.T) {
 	dir := t.TempDir()
 	linkPlugin(t, dir, "swap")

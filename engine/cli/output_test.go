@@ -49,7 +49,7 @@ func newQuick(t *testing.T, items int) quick {
 
 func (q quick) path(name string) string { return filepath.Join(q.dir, name) }
 
-// read returns a file's content; "" where there is none.
+// read returns a file's content; "" if there is no file.
 func (q quick) read(name string) string {
 	content, _ := os.ReadFile(q.path(name))
 	return string(content)
@@ -100,9 +100,9 @@ func await(t *testing.T, what string, holds func() bool) {
 	}
 }
 
-// TestKilledOutput kills runs that replace a file, at random moments of their last part: the
-// file is the old one or the new one, whole, and the run that was killed can be resumed to the
-// very same file. RACFLOW_TEST_KILLS says how often, of all formats together.
+// TestKilledOutput kills runs that replace a file, at random moments of their last part. The file is
+// the complete old or the complete new one, and the killed run can be resumed to exactly the same
+// file. RACFLOW_TEST_KILLS sets the number of kills, for all formats together.
 func TestKilledOutput(t *testing.T) {
 	leaveTo(t, "kills", "packages columnar and run show what is left where a run ends early")
 	kills := 12
@@ -123,12 +123,12 @@ func TestKilledOutput(t *testing.T) {
 	}
 }
 
-// killed is a file that runs replace which are killed.
+// killed is a file that killed runs replace.
 type killed struct {
 	quick
 	name      string
-	old, want string // what the file has before a run, and after it
-	journal   int64  // bytes of a whole run's journal
+	old, want string // content of the file before and after a run
+	journal   int64  // bytes of a complete run's journal
 	wasOld, wasNew,
 	resumed int
 }
@@ -149,17 +149,18 @@ func newKilled(t *testing.T, q quick, name string) *killed {
 	return k
 }
 
-// newest is the journal of the newest run; empty: there is none.
+// newest returns the path of the newest run's journal; empty: there is none.
 func (k *killed) newest() string {
 	names, _ := filepath.Glob(k.path(filepath.Join(stateDir, "runs", "*", "journal.jsonl")))
 	if len(names) == 0 {
 		return ""
 	}
-	name, _ := filepath.Rel(k.dir, slices.Max(names)) // runs have names that rise
+	name, _ := filepath.Rel(k.dir, slices.Max(names)) // the names of runs rise
 	return name
 }
 
-// kill kills a run a while after its journal has come so far, from 0 to 1, and resumes it.
+// kill kills a run some time after its journal has reached a share, from 0 to 1, and then resumes the
+// run.
 func (k *killed) kill(t *testing.T, far float64, after time.Duration) {
 	t.Helper()
 	write(t, k.dir, k.name, k.old)
@@ -208,15 +209,15 @@ func (k *killed) kill(t *testing.T, far float64, after time.Duration) {
 	}
 }
 
-// TestKilledStream kills a run over standard input, which no journal keeps: what it left is
-// the only copy of its results.
+// TestKilledStream kills a run over standard input, which has no journal: its partial output is the
+// only copy of its results.
 func TestKilledStream(t *testing.T) {
 	const old = "{\"id\":\"of an older run\"}\n"
 	q := newQuick(t, 2)
 	write(t, q.dir, "out.jsonl", old)
 	c, stdin, stderr := q.open(t, "--output", "out.jsonl")
 	start(t, c)
-	// With more input to come, it is under way for certain.
+	// With more input to come, the run is still in progress.
 	if _, err := io.WriteString(stdin, "text\n"+strings.Repeat("an apple\n", 200)); err != nil {
 		t.Fatal(err)
 	}
@@ -236,7 +237,7 @@ func TestKilledStream(t *testing.T) {
 	}
 }
 
-// TestOneOutput starts a run on a file that another one writes: it ends before it has done anything.
+// TestOneOutput starts a run on a file that another run writes: it ends before it has done anything.
 func TestOneOutput(t *testing.T) {
 	q := newQuick(t, 1)
 	c, stdin, stderr := q.open(t, "--output", "out.jsonl")
@@ -257,8 +258,7 @@ func TestOneOutput(t *testing.T) {
 	}
 }
 
-// TestStreams writes to what no file can be put in place of: results come while the
-// input is still open.
+// TestStreams writes to outputs that no file can replace: results come while the input is still open.
 func TestStreams(t *testing.T) {
 	q := newQuick(t, 3)
 	if err := syscall.Mkfifo(q.path("fifo"), 0o600); err != nil {
@@ -297,7 +297,7 @@ func TestStreams(t *testing.T) {
 	}
 }
 
-// envNumber is the number that an environment variable holds, or another where it holds none.
+// envNumber returns the number in an environment variable, or otherwise if there is none.
 func envNumber(t *testing.T, name string, otherwise int) int {
 	t.Helper()
 	text := strings.TrimSpace(os.Getenv(name))

@@ -13,8 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// pseudoterminal opens a terminal: what is written to one end is read at the
-// other.
+// pseudoterminal opens a terminal: text written to one end is read at the other.
 func pseudoterminal(t *testing.T) (screen, terminal *os.File) {
 	t.Helper()
 	screen, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
@@ -35,8 +34,8 @@ func pseudoterminal(t *testing.T) (screen, terminal *os.File) {
 	return screen, terminal
 }
 
-// TestPlainText looks at what a terminal gets: diagnostics have colour, and progress
-// is written over, unless the environment asks for plain text.
+// TestPlainText checks what a terminal gets: coloured diagnostics, and progress that overwrites a
+// line, unless the environment asks for plain text.
 func TestPlainText(t *testing.T) {
 	q := newQuick(t, 1000)
 	write(t, q.dir, "bad.hcl", "knowledge {\n")
@@ -53,7 +52,7 @@ func TestPlainText(t *testing.T) {
 		if !strings.Contains(bad, "bad.hcl line 1") || strings.Contains(bad, "\x1b") == test.plain {
 			t.Errorf("with %v: %q", test.env, bad)
 		}
-		// Whether there is progress to show depends on the machine.
+		// Progress may or may not show, depending on the machine.
 		run := q.shown(t, test.env, "run", "--output", "out.jsonl", "p.hcl")
 		if !strings.Contains(run, "1000 items in") || test.plain && strings.Contains(run, "\x1b") {
 			t.Errorf("with %v: %q", test.env, run)
@@ -61,7 +60,7 @@ func TestPlainText(t *testing.T) {
 	}
 }
 
-// shown is what a terminal gets from a command.
+// shown returns what a command writes to a terminal.
 func (q quick) shown(t *testing.T, env []string, args ...string) string {
 	t.Helper()
 	screen, terminal := pseudoterminal(t)
@@ -69,16 +68,17 @@ func (q quick) shown(t *testing.T, env []string, args ...string) string {
 	c.Env = append(os.Environ(), env...)
 	c.Stdout, c.Stderr = terminal, terminal
 	start(t, c)
-	_ = terminal.Close() // the process has it
+	_ = terminal.Close() // the process has it open
 	text, err := io.ReadAll(screen)
-	if err != nil && !errors.Is(err, unix.EIO) { // how a terminal says that nobody writes
+	if err != nil && !errors.Is(err, unix.EIO) { // the error of a terminal with no writers
 		t.Fatal(err)
 	}
 	_ = c.Wait() // a bad file fails
 	return string(text)
 }
 
-// TestQuestionOfTrust has a person answer what a file wants: no ends the command, and what a yes grants is kept.
+// TestQuestionOfTrust: a person answers the question about what a file wants. No ends the command,
+// and the grant of a yes is stored.
 func TestQuestionOfTrust(t *testing.T) {
 	s := newSecretive(t)
 	for _, test := range []struct {
@@ -94,7 +94,7 @@ func TestQuestionOfTrust(t *testing.T) {
 		}
 		shown := make(chan string)
 		go func() {
-			text, _ := io.ReadAll(screen) // ends with an error once nobody has the terminal
+			text, _ := io.ReadAll(screen) // ends with an error once the terminal is closed
 			shown <- string(text)
 		}()
 		err := c.Run()

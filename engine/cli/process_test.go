@@ -18,8 +18,8 @@ import (
 	"testing"
 )
 
-// TestStagesAreProcesses runs a pipeline whose input stays open, looks for the
-// processes of its stages, and ends it in each way that a run can end.
+// TestStagesAreProcesses runs a pipeline whose input stays open, looks for the processes of its
+// stages, and ends the run in each possible way.
 func TestStagesAreProcesses(t *testing.T) {
 	tests := []struct {
 		name string
@@ -31,7 +31,7 @@ func TestStagesAreProcesses(t *testing.T) {
 		{"terminate", func(c *exec.Cmd, _ io.Closer) error { return c.Process.Signal(syscall.SIGTERM) }, 130},
 		{"kill -9", func(c *exec.Cmd, _ io.Closer) error { return c.Process.Kill() }, -1},
 	}
-	state := t.TempDir() // what the first of them learns
+	state := t.TempDir() // shared, so that stages learn once
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			run, stdin, stderr := startRun(t, state)
@@ -63,13 +63,13 @@ func TestStagesAreProcesses(t *testing.T) {
 	}
 }
 
-// startRun starts a run, gives it one item and waits for the answer, so that
-// all stages are at work. Its input stays open.
+// startRun starts a run, gives it one item and waits for the answer, so that all stages work. Its
+// input stays open.
 func startRun(t *testing.T, state string) (*exec.Cmd, io.WriteCloser, *bytes.Buffer) {
 	t.Helper()
 	dir := folder(t, map[string]string{"train.tsv": fewIntents(t)})
 	run := racflow(t, dir, "run", "--state", state, "-var", "embedder=hashing", "-var", "election=soft", "-var", "train=train.tsv", "--input", "-", intent(t))
-	run.Env = append(os.Environ(), "OPENAI_API_KEY=hush", "SOME_TOKEN=hush", "RACFLOW_DUMPABLE=1") // to look into its stages
+	run.Env = append(os.Environ(), "OPENAI_API_KEY=hush", "SOME_TOKEN=hush", "RACFLOW_DUMPABLE=1") // allows a look into its stages
 	stderr := &bytes.Buffer{}
 	run.Stderr = stderr
 	stdout, err := run.StdoutPipe()
@@ -102,7 +102,7 @@ func childrenOf(parent int) []int {
 	return children
 }
 
-// lives reports whether a process is there and not just waiting to be reaped.
+// lives reports whether a process exists and is not just waiting to be reaped.
 func lives(pid int) bool {
 	_, rest, found := strings.Cut(readProc(pid, "stat"), ") ")
 	return found && !strings.HasPrefix(rest, "Z")

@@ -8,9 +8,9 @@ import (
 	"github.com/racflow/racflow/engine/internal/measure/tune"
 )
 
-// TestPromiseIsWhatARunDoes finds a promise beside the threshold of a cascade and the
-// weights of its voters, and runs the pipeline with all of them: the answers that are
-// not flagged are those that were counted.
+// TestPromiseIsWhatARunDoes finds a guarantee together with the threshold of a cascade and the
+// weights of its voters, and runs the pipeline with all of them. The answers that are not flagged are
+// exactly the counted ones.
 func TestPromiseIsWhatARunDoes(t *testing.T) {
 	s := newTuneSet(t, absolute(t, "../../examples/intent/train.tsv"), absolute(t, "../../examples/intent/test.tsv"), "-var", "embedder=hashing")
 	flagged := strings.Replace(cascade, `accept = "answer in labels"`, `accept = "answer in labels"

@@ -8,9 +8,8 @@ import (
 	"github.com/racflow/racflow/sdk/sdktest/modelserver"
 )
 
-// TestAnswersWithMarkup runs a model that writes its labels in bold: they count, and the
-// votes say how they were read. Where they have to be written exactly so, none counts, and a run
-// and an evaluation warn of that.
+// TestAnswersWithMarkup runs a model that writes its labels in bold: they count, and the votes say
+// how they were read. If labels must be exact, none counts, and a run and an evaluation warn of that.
 func TestAnswersWithMarkup(t *testing.T) {
 	server := modelserver.Serve(t, modelserver.Options{Answer: func(modelserver.Ask, int) string { return "**card_lost**" }})
 	dir := t.TempDir()

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// voted is a result with its votes, as far as this test looks at them.
+// voted is a result with the parts of its votes that this test checks.
 type voted struct {
 	ID     string
 	Answer *string
@@ -16,8 +16,8 @@ type voted struct {
 	Flagged bool
 }
 
-// TestRecordedAnswersVote runs the example with annotators, and then lets the
-// results of that run vote in their place.
+// TestRecordedAnswersVote runs the example with annotators, and then uses the results of that run as
+// recorded votes.
 func TestRecordedAnswersVote(t *testing.T) {
 	dir, path := t.TempDir(), absolute(t, "../../examples/recorded/vote.hcl")
 	run := func(args ...string) map[string]voted {

@@ -18,10 +18,10 @@ import (
 
 func init() { programs["racflow-plugin-remembered"] = rememberedPlugin }
 
-// rememberedPlugin is the main function of a plugin with the embedder minilm, which
-// keeps its vectors in the state folder: tests that measure the same texts several
-// times embed each of them once. It is what a file gets that names no precision: figures may
-// differ a little between processors.
+// rememberedPlugin is the main function of a plugin with the embedder minilm, which stores its
+// vectors in the state folder. So tests that measure the same texts several times embed each text
+// once. It behaves like minilm without a precision in the file: figures may differ a little between
+// processors.
 func rememberedPlugin() {
 	stage := sdk.EmbedStage("minilm", "", func(ctx context.Context, s sdk.Setup, _ struct{}) (sdk.Embedder, error) {
 		inner, err := ours(sdk.KindEmbed, "minilm").Open(ctx, s, []byte(`{}`))
@@ -41,10 +41,10 @@ type remembered struct {
 	known map[[sha256.Size]byte][]float32
 }
 
-// vectors are those of some texts, by the hash of a text.
+// vectors maps the hash of a text to its vector.
 type vectors map[[sha256.Size]byte][]float32
 
-// open reads what earlier processes have embedded.
+// open reads the vectors of earlier processes.
 func (r *remembered) open(path string) (err error) {
 	if r.file, err = os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600); err != nil {
 		return err
@@ -100,15 +100,16 @@ func (r *remembered) Embed(ctx context.Context, role sdk.Role, texts []string) (
 	return all, gob.NewEncoder(r.file).Encode(some)
 }
 
-// rememberedReach is what a file says for the plugin to find its model, and the vectors of earlier tests.
+// rememberedReach is the part of a file that lets the plugin read its model, and the vectors of
+// earlier tests.
 const rememberedReach = `
 required_plugins {
   remembered = { confined = false }
 }
 `
 
-// withRememberedMiniLM returns arguments with which a run embeds by minilm, each text
-// once in all tests; the file says rememberedReach. A test is skipped where the model is not there.
+// withRememberedMiniLM returns arguments with which a run embeds by minilm, each text once in all
+// tests; the file needs rememberedReach. It skips the test if the model is missing.
 func withRememberedMiniLM(t testing.TB, dir string) []string {
 	t.Helper()
 	if m, err := model.Find("minilm"); err != nil {
@@ -117,7 +118,7 @@ func withRememberedMiniLM(t testing.TB, dir string) []string {
 		t.Skip("the model is not here: racflow model pull minilm")
 	}
 	binary, err := os.ReadFile(racflow(t, dir).Path)
-	if err == nil { // another hash than that of other plugins, by which the engine knows it
+	if err == nil { // the engine tells plugins apart by their hash
 		err = os.WriteFile(filepath.Join(dir, "racflow-plugin-remembered"), append(binary, 0), 0o700)
 	}
 	if err != nil {
@@ -136,5 +137,5 @@ var sharedState = sync.OnceValue(func() string {
 	return dir
 })
 
-// removed are folders that go after all tests.
+// removed are folders to remove after all tests.
 var removed []string

@@ -19,7 +19,7 @@ import (
 	"github.com/racflow/racflow/sdk/sdktest/modelserver"
 )
 
-// paidPipeline asks a model about every item, in at most 8 calls at a time.
+// paidPipeline asks a model about every item, with at most 8 calls at a time.
 const paidPipeline = `
 variable "url" {}
 limit "llm" { concurrency = 8 }
@@ -57,13 +57,13 @@ pipeline "p" {
 
 const paidItems = 120
 
-// paid is a folder with the pipeline, and a server for it.
+// paid is a folder with the pipeline, and its server.
 type paid struct {
 	dir    string
 	server *modelserver.Server
 	answer func(modelserver.Ask, int) string // of the server
-	hold   atomic.Bool                       // the second half of the answers, until it is released
-	free   chan struct{}                     // closed when it is
+	hold   atomic.Bool                       // holds back the second half of the answers
+	free   chan struct{}                     // closed to release them
 }
 
 func newPaid(t *testing.T) *paid {
@@ -88,7 +88,7 @@ func newPaidItems(t *testing.T, n int) *paid {
 	return p
 }
 
-// applesAndCars are files of labelled rows, and of so many items that may be either.
+// applesAndCars returns files with labelled rows, and with a number of items that may be either.
 func applesAndCars(items int) map[string]string {
 	return map[string]string{
 		"rows.tsv":  "text\tlabel\n" + numbered(20, "apple and pear %[1]d\tfruit\ncar and bus %[1]d\tvehicle\n"),
@@ -120,13 +120,13 @@ func (p *paid) file(t *testing.T, name string) string {
 	return readFile(t, p.dir, name)
 }
 
-// change writes the file of the pipeline with replacements.
+// change rewrites the pipeline's file with replacements.
 func (p *paid) change(t *testing.T, replacements ...string) {
 	t.Helper()
 	write(t, p.dir, "p.hcl", strings.NewReplacer(replacements...).Replace(p.file(t, "p.hcl")))
 }
 
-// runID is the name of the only run.
+// runID returns the name of the only run.
 func (p *paid) runID(t *testing.T) string {
 	t.Helper()
 	kept := journal.RunsOf(filepath.Join(p.dir, stateDir)).List()
@@ -136,9 +136,8 @@ func (p *paid) runID(t *testing.T) string {
 	return kept[0].ID
 }
 
-// TestResume ends a run in each way that it can end early and resumes it:
-// what was answered is not asked again but for the calls that were under way,
-// and the output is that of a run that nothing disturbed.
+// TestResume ends a run early in each possible way and resumes it. Only calls that were in progress
+// may be repeated, and the output is that of an undisturbed run.
 func TestResume(t *testing.T) {
 	undisturbed := newPaid(t)
 	good(t, undisturbed.command(t))
@@ -194,7 +193,7 @@ func TestResume(t *testing.T) {
 			if reported := strings.Contains(stderr, "--resume="+id+" resumes it and completes out.jsonl\n"); reported != test.reported {
 				t.Errorf("how to resume is not reported:\n%s", stderr)
 			}
-			_, err := os.Stat(filepath.Join(p.dir, "out.jsonl.part")) // none where nothing was written yet
+			_, err := os.Stat(filepath.Join(p.dir, "out.jsonl.part")) // missing if nothing was written yet
 			if reported := strings.Contains(stderr, "results so far are in out.jsonl.part, and out.jsonl is unchanged\n"); reported != (test.reported && err == nil) {
 				t.Errorf("where the results are is not reported:\n%s", stderr)
 			}
@@ -206,7 +205,7 @@ func TestResume(t *testing.T) {
 				t.Errorf("a run that ended early names its output:\n%s", stderr)
 			}
 			if test.resume == nil {
-				test.resume = []string{"--resume", id} // with a space
+				test.resume = []string{"--resume", id} // two arguments
 			}
 			code, stderr = p.run(t, test.resume...)
 			if code != 0 || !strings.Contains(stderr, "resuming run "+id) {

@@ -44,8 +44,7 @@ func passages(b *testing.B, corpus, queries, columns string) string {
 	return filepath.Join(folder(b, map[string]string{"passages.hcl": text}), "passages.hcl")
 }
 
-// compared returns what the last list of each row of a comparison is worth, by
-// the row's values.
+// compared returns the figures of the last list in each row of a comparison, by the row's values.
 func compared(t testing.TB, dir string, args ...string) map[string]eval.Ranking {
 	t.Helper()
 	out, _ := good(t, racflow(t, dir, append([]string{"eval", "--json"}, args...)...))
@@ -60,7 +59,7 @@ func compared(t testing.TB, dir string, args ...string) map[string]eval.Ranking 
 	return all
 }
 
-// BenchmarkIdentifiers shows what the parts of identifiers are worth to BM25 over source code.
+// BenchmarkIdentifiers shows the value of identifier parts for BM25 over source code.
 func BenchmarkIdentifiers(b *testing.B) {
 	file := passages(b, "anthropic_codebases/chunks.jsonl", "anthropic_codebases/queries_public.jsonl", "")
 	for b.Loop() {
@@ -70,7 +69,7 @@ func BenchmarkIdentifiers(b *testing.B) {
 	}
 }
 
-// wantMiniLM skips what embeds by the model where it is not there.
+// wantMiniLM skips a benchmark that embeds by the model if the model is missing.
 func wantMiniLM(b *testing.B) {
 	b.Helper()
 	if minilm, err := model.Find("minilm"); err == nil {
@@ -80,7 +79,7 @@ func wantMiniLM(b *testing.B) {
 	}
 }
 
-// BenchmarkHybrid shows what both sides find together, and each alone, among five thousand abstracts.
+// BenchmarkHybrid compares both legs together with each leg alone, on five thousand abstracts.
 func BenchmarkHybrid(b *testing.B) {
 	wantMiniLM(b)
 	file := passages(b, "scifact/corpus.jsonl", "scifact/queries_test_public.jsonl", `context = "title"`)

@@ -34,24 +34,24 @@ pipeline "p" {
 }
 `
 
-// labelledText is a row of a set.
+// labelledText is a row of a data set.
 type labelledText struct {
 	Text  string `json:"text"`
 	Label string `json:"label"`
 }
 
-// labelling is a set whose labels people give a few at a time.
+// labelling is a data set that people label a few rows at a time.
 type labelling struct {
 	t             *testing.T
 	dir           string
 	args          []string
 	pool          []labelledText
-	known, random []labelledText // what random picks take in turn
+	known, random []labelledText // random picks take from random in turn
 	gold          map[string]string
 }
 
-// newLabelling splits a set into labelled rows, unlabelled texts, and rows to measure on. The labelled
-// rows are drawn at random; with labelled = 0, they are one row of every second label.
+// newLabelling splits a data set into labelled rows, unlabelled texts, and rows to measure on. The
+// labelled rows are drawn at random; with labelled = 0, they are one row of every second label.
 func newLabelling(t *testing.T, set string, labelled int, seed uint64) *labelling {
 	l := &labelling{t: t, dir: t.TempDir(), gold: map[string]string{}}
 	read := func(name string) (all []labelledText) {
@@ -118,14 +118,14 @@ func (l *labelling) table(name string, all []labelledText, labels bool) {
 	write(l.t, l.dir, name, text)
 }
 
-// accuracy measures what the pipeline reaches with a file of decisions.
+// accuracy measures the accuracy of the pipeline with a file of decisions.
 func (l *labelling) accuracy(decisions string) float64 {
 	l.t.Helper()
 	out, _ := good(l.t, racflow(l.t, l.dir, slices.Concat([]string{"eval", "--json", "--input", "test.tsv", "-var", "decisions=" + decisions}, l.args)...))
 	return jsonLines[eval.Report](l.t, out)[0].Accuracy
 }
 
-// next decides about n texts that review picks.
+// next decides n texts that review picks.
 func (l *labelling) next(n int) {
 	l.t.Helper()
 	must(l.t, racflow(l.t, l.dir, append([]string{"run", "--output", "out.jsonl", "--overwrite"}, l.args...)...))
@@ -140,8 +140,8 @@ func (l *labelling) next(n int) {
 	r.finish()
 }
 
-// TestReviewNextSavesLabels measures how many labels review --next needs to be as good as with labels of
-// texts drawn at random. It takes an hour, so it runs only where RACFLOW_TEST_QUALITY is set.
+// TestReviewNextSavesLabels measures how many labels review --next needs to match labels of randomly
+// drawn texts. It takes an hour, so it runs only if RACFLOW_TEST_QUALITY is set.
 func TestReviewNextSavesLabels(t *testing.T) {
 	if os.Getenv("RACFLOW_TEST_QUALITY") == "" {
 		t.Skip("RACFLOW_TEST_QUALITY is not set")
@@ -184,7 +184,7 @@ func TestReviewNextSavesLabels(t *testing.T) {
 	}
 }
 
-// reaches returns how many steps a curve takes to a height; all, if it does not reach it.
+// reaches returns the number of steps until a curve reaches a height; all steps if it does not.
 func reaches(curve []float64, height float64) float64 {
 	for i, y := range curve {
 		if y < height {

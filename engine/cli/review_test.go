@@ -40,7 +40,7 @@ pipeline "p" {
 }
 `
 
-// reviewing is a process of racflow review with its page's calls.
+// reviewing is a process of racflow review, with the calls of its page.
 type reviewing struct {
 	*exec.Cmd
 	t           *testing.T
@@ -64,7 +64,7 @@ func startReview(t *testing.T, dir string, args ...string) *reviewing {
 	return r
 }
 
-// readUntil reads lines until one is the one.
+// readUntil reads lines until is accepts one.
 func readUntil(t *testing.T, from *bufio.Reader, is func(line string) bool) {
 	t.Helper()
 	var said strings.Builder
@@ -105,7 +105,7 @@ func (r *reviewing) call(path, body string, to any) {
 	}
 }
 
-// shownCase is what the tests need of a case.
+// shownCase holds the parts of a case that the tests need.
 type shownCase struct {
 	ID, Text, Answer, Row string
 	Items, Why            []string
@@ -119,7 +119,7 @@ func (r *reviewing) cases() []shownCase {
 	return q.Cases
 }
 
-// finish ends the review on the page, and returns what the command says then.
+// finish ends the review on the page, and returns the command's final output.
 func (r *reviewing) finish() string {
 	r.t.Helper()
 	r.call("/api/finish", "{}", &struct{}{})
@@ -130,7 +130,7 @@ func (r *reviewing) finish() string {
 	return string(rest)
 }
 
-// answers are the answers of a file of results, by id.
+// answersIn returns the answers in a file of results, by id.
 func answersIn(t *testing.T, path string) map[string]string {
 	t.Helper()
 	all := map[string]string{}
@@ -140,9 +140,8 @@ func answersIn(t *testing.T, path string) map[string]string {
 	return all
 }
 
-// TestReviewTeaches: a label that is decided on the page is on the disk at once, survives that the
-// review is killed, and is the answer of the next run, in which only what depends on it is answered
-// anew.
+// TestReviewTeaches: a label decided on the page is on the disk at once, and survives a kill of the
+// review. It is the answer of the next run, in which only what depends on it is answered anew.
 func TestReviewTeaches(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir, "p.hcl", reviewFile)
@@ -172,7 +171,7 @@ func TestReviewTeaches(t *testing.T) {
 		t.Errorf("beside it: %+v", d)
 	}
 	r.call("/api/decide", `{"case":"`+cases[0].ID+`","label":"lost","reviewer":"Ada","page":"1"}`, &struct{}{})
-	if err := r.Process.Kill(); err != nil { // nothing waits for the end
+	if err := r.Process.Kill(); err != nil { // the end is not waited for
 		t.Fatal(err)
 	}
 	_ = r.Wait()
@@ -199,8 +198,8 @@ func TestReviewTeaches(t *testing.T) {
 	}
 }
 
-// TestReviewOfFindings: a row with a label that contradicts another one is dropped on the page, and
-// doctor finds nothing once the file has the lines that are printed.
+// TestReviewOfFindings: a row whose label contradicts another row is dropped on the page. Doctor
+// finds nothing once the file has the printed lines.
 func TestReviewOfFindings(t *testing.T) {
 	dir := t.TempDir()
 	const lines = "  source {\n    path     = \"reviewed.jsonl\"\n    reviewed = true\n  }\n"
@@ -243,8 +242,8 @@ func TestReviewRefuses(t *testing.T) {
 	}
 }
 
-// TestReviewNext: the page has the texts that stand for most others, sure or not, and neither those that
-// the knowledge has, nor those that nearly repeat another, nor those that were decided since the run.
+// TestReviewNext: the page has the texts that represent most other texts, sure or not. It leaves out
+// texts that the knowledge has, near repetitions, and texts that were decided since the run.
 func TestReviewNext(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir, "p.hcl", strings.Replace(reviewFile, "gone", "nothing", 1)) // flags no item
@@ -287,7 +286,7 @@ func TestReviewNext(t *testing.T) {
 	}
 }
 
-// A run that was given a secret needs it again, which the command cannot have.
+// A run with a secret needs it again, and the printed command cannot contain it.
 func TestReviewNamesSecrets(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "reviewed.jsonl")
 	q := review.NewQueue(path, "run-000001", []review.Case{{Text: "a"}}, []string{"x"}, sdk.LabelForm{})

@@ -12,7 +12,8 @@ import (
 	"github.com/racflow/racflow/plugins"
 )
 
-// TestTypos: each group refuses a word, and each command a flag, that it does not know, and names the nearest.
+// TestTypos: each group refuses an unknown word, and each command an unknown flag, and names the
+// nearest.
 func TestTypos(t *testing.T) {
 	refused := func(t *testing.T, want string, args ...string) {
 		t.Helper()

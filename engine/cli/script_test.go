@@ -18,10 +18,10 @@ import (
 	"github.com/racflow/racflow/sdk/sdktest/modelserver"
 )
 
-// In a process that runs a stage, this does not return.
+// In the process of a stage, this does not return.
 var _ = func() bool { builtin = workspace.Serve(plugins.All()); return true }()
 
-// programs are what the test binary is, by its name.
+// programs maps names of the test binary to main functions.
 var programs = map[string]func(){
 	"racflow":               main,
 	"racflow-deaf":          deaf,
@@ -32,7 +32,7 @@ var programs = map[string]func(){
 	"racflow-plugin-model":  modelPlugin,
 }
 
-// ours is a built-in stage.
+// ours returns a built-in stage.
 func ours(kind sdk.Kind, name string) sdk.Stage {
 	stage, ok := enginetest.Catalog(builtin.Stages()).Stage(kind, name)
 	if !ok {
@@ -43,20 +43,20 @@ func ours(kind sdk.Kind, name string) sdk.Stage {
 
 func main() { os.Exit(Run(builtin.Stages(), plugins.Commands()...)) }
 
-// TestMain makes the test binary racflow itself: the scripts call it by that
-// name, and it starts itself for the stages. By another name it is a plugin.
+// TestMain makes the test binary racflow itself: the scripts call it by that name, and it starts
+// itself for the stages. Under another name it is a plugin.
 func TestMain(m *testing.M) {
 	testscript.Main(tidy{m}, programs)
 }
 
-// tidy removes what tests share after them.
+// tidy removes shared files after the tests.
 type tidy struct{ *testing.M }
 
 func (t tidy) Run() int {
 	config, err := os.MkdirTemp("", "racflow-config")
 	for _, err := range []error{
-		err, os.Setenv("XDG_CONFIG_HOME", config), // what tests grant and install is not the user's
-		os.Setenv(trustVariable, "all"), // those of trust unset it
+		err, os.Setenv("XDG_CONFIG_HOME", config), // keeps grants and plugins of tests out of the user's folder
+		os.Setenv(trustVariable, "all"), // tests of trust unset it
 	} {
 		if err != nil {
 			panic(err)
@@ -74,7 +74,7 @@ func (t tidy) Run() int {
 // TestScripts runs the verbs as a person would, with real stage processes.
 func TestScripts(t *testing.T) { testscript.Run(t, scripts(t)) }
 
-// scripts are all scripts, over the embedded store.
+// scripts returns all scripts, over the embedded store.
 func scripts(t *testing.T) testscript.Params {
 	t.Helper()
 	examples, pipelines, built := absolute(t, "../../examples"), absolute(t, "../../pipelines"), absolute(t, "../../plugins")
@@ -133,7 +133,7 @@ func exits(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// serveModel starts a model's server that has these behaviours, and puts its address into an environment
+// serveModel starts a model server with these behaviours, and puts its address into an environment
 // variable: serve VARIABLE [BEHAVIOUR ...].
 func serveModel(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) == 0 {
@@ -146,8 +146,8 @@ func serveModel(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Setenv(args[0], server.URL)
 }
 
-// appendBytes appends a text to a file n times: append FILE TEXT [N]. The text
-// may hold Go escapes, such as \xff.
+// appendBytes appends a text to a file n times: append FILE TEXT [N]. The text may have Go escapes,
+// such as \xff.
 func appendBytes(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 || len(args) > 3 {
 		ts.Fatalf("usage: append FILE TEXT [N]")
@@ -165,7 +165,7 @@ func appendBytes(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(errors.Join(err, f.Close()))
 }
 
-// countLines checks how many lines a file has: lines FILE N.
+// countLines checks the number of lines of a file: lines FILE N.
 func countLines(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 2 {
 		ts.Fatalf("usage: lines FILE N")
@@ -175,7 +175,7 @@ func countLines(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// remove removes what a pattern matches: remove PATTERN.
+// remove removes the files that a pattern matches: remove PATTERN.
 func remove(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 1 {
 		ts.Fatalf("usage: remove PATTERN")
@@ -190,8 +190,7 @@ func remove(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// damage inverts a byte of each file that a pattern matches: damage PATTERN
-// OFFSET.
+// damage inverts a byte of each file that a pattern matches: damage PATTERN OFFSET.
 func damage(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 2 {
 		ts.Fatalf("usage: damage PATTERN OFFSET")
@@ -211,7 +210,8 @@ func damage(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// leaveTo leaves a test to that step of .ci/run and to make torture, and says what make test has in its place.
+// leaveTo skips a test that only this step of .ci/run and make torture run; why says what make test
+// has instead.
 func leaveTo(t *testing.T, step, why string) {
 	t.Helper()
 	if leftTo(step) {

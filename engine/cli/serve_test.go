@@ -19,7 +19,7 @@ import (
 	"testing"
 )
 
-// commandsIn are the commands of a README's indented blocks.
+// commandsIn returns the commands in a README's indented blocks.
 func commandsIn(t *testing.T, path string) (commands []string) {
 	t.Helper()
 	for line := range strings.Lines(readFile(t, "", path)) {
@@ -30,8 +30,8 @@ func commandsIn(t *testing.T, path string) (commands []string) {
 	return commands
 }
 
-// TestServeExample types what examples/serve/README.md shows. The servers listen on free
-// ports, and embed without a model.
+// TestServeExample types the commands of examples/serve/README.md. The servers listen on free ports,
+// and embed without a model.
 func TestServeExample(t *testing.T) {
 	for _, program := range []string{"curl", "openssl"} {
 		if _, err := exec.LookPath(program); err != nil {
@@ -44,7 +44,7 @@ func TestServeExample(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	wants := []struct{ command, in string }{ // what is in the output of commands, in their order
+	wants := []struct{ command, in string }{ // expected parts of the commands' output, in order
 		{"/answer", `"answer":"delivery_missing_parcel"`},
 		{"/retrieve", `{"id":"1","candidates":[{"id":"`},
 		{"printf", `"answer":"payment_double_charge"`},
@@ -103,7 +103,7 @@ type server struct {
 	said    *bufio.Reader
 }
 
-// startServer waits until it is ready.
+// startServer starts a server and waits until it is ready.
 func startServer(t *testing.T, c *exec.Cmd) *server {
 	t.Helper()
 	stderr, err := c.StderrPipe()
@@ -193,7 +193,8 @@ func TestServeRefuses(t *testing.T) {
 	}
 }
 
-// TestDecisionsServed lets a pipeline ask another one as a decision model, in both forms: a label, one of a tree, a set.
+// TestDecisionsServed: a pipeline asks another pipeline as a decision model, in both forms: for a
+// label, for a label of a tree, for a set.
 func TestDecisionsServed(t *testing.T) {
 	const served = `
 knowledge "k" {
@@ -242,8 +243,8 @@ model "m" {
 	}
 }
 
-// TestServeChild asks a server over the socket that it names, and closes its standard input, as a program does that
-// ends or is killed, once while a request is under way.
+// TestServeChild asks a server over the socket that it names. Then it closes the server's standard
+// input, as a program does that ends or is killed, once while a request is in progress.
 func TestServeChild(t *testing.T) {
 	dir := folder(t, map[string]string{"good.hcl": servedFile, "rows.tsv": "text\tlabel\nred apple\tfruit\n"})
 	c := racflow(t, dir, "serve", "--child", "good.hcl")
@@ -304,7 +305,8 @@ func TestServeChild(t *testing.T) {
 	}
 }
 
-// TestServeStdioEnds: a signal ends the Model Context Protocol on standard input as it does the server.
+// TestServeStdioEnds: a signal ends the Model Context Protocol on standard input in the same way as
+// the server.
 func TestServeStdioEnds(t *testing.T) {
 	dir := folder(t, map[string]string{"good.hcl": servedFile, "rows.tsv": "text\tlabel\nred apple\tfruit\n"})
 	c := racflow(t, dir, "serve", "--mcp", "good.hcl")

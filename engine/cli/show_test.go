@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestLogLevel: the environment chooses a level, and -v shows all.
+// TestLogLevel: the environment sets the level, and -v shows everything.
 func TestLogLevel(t *testing.T) {
 	for _, test := range []struct {
 		environment, flag string

@@ -13,8 +13,8 @@ import (
 	"github.com/racflow/racflow/sdk/sdktest/modelserver"
 )
 
-// spendItems are items on which the free voters agree more or less: of number i, i%10 of
-// its words speak for another label.
+// spendItems is the number of items on which the free voters agree more or less: in item i, i%10 of
+// the words speak for another label.
 const spendItems = 100
 
 // newSpend is newPaid with such items, and an election that shows how sure it is.
@@ -49,8 +49,8 @@ func (s spent) asked() bool {
 	return slices.ContainsFunc(s.Votes, func(v struct{ Voter string }) bool { return v.Voter == "llm" })
 }
 
-// leastSure are the ids of the n items on which the free voters agree least, by a run that
-// may ask nobody.
+// leastSure returns the ids of the n items on which the free voters agree least, from a run that may
+// ask nobody.
 func leastSure(t *testing.T, n int) []string {
 	t.Helper()
 	p := newSpend(t, modelserver.Options{})
@@ -86,8 +86,8 @@ func askedIDs(all []spent) []string {
 	return ids
 }
 
-// TestCalls makes a number of calls: about the items on which the free voters agree least,
-// and the same ones each time.
+// TestCalls makes a number of calls, about the items on which the free voters agree least. They are
+// the same items each time.
 func TestCalls(t *testing.T) {
 	want := leastSure(t, 20)
 	var first string
@@ -113,8 +113,8 @@ func TestCalls(t *testing.T) {
 	}
 }
 
-// TestBudget spends an amount of money: never more, nearly all of it, and about the same
-// items when the answers come from the cache.
+// TestBudget spends an amount of money: never more, and nearly all of it. If the answers come from
+// the cache, it is about the same items.
 func TestBudget(t *testing.T) {
 	want := leastSure(t, spendItems)
 	const budget = 0.012
@@ -138,8 +138,8 @@ func TestBudget(t *testing.T) {
 	}
 }
 
-// TestBudgetOfAKnownModel: once a run has found out that the model does not think, a budget is
-// kept without a word of the file about it.
+// TestBudgetOfAKnownModel: once a run has found out that the model does not think, a budget is kept,
+// although the file says nothing about it.
 func TestBudgetOfAKnownModel(t *testing.T) {
 	const budget = 0.012
 	p := newSpend(t, modelserver.Options{})

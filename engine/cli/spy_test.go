@@ -20,12 +20,12 @@ import (
 	"github.com/racflow/racflow/sdk/serve"
 )
 
-// spied is what the spy looks for. The pattern does not match itself, which
-// stands in every process of the test binary.
+// spied is the pattern that the spy looks for. It does not match itself: every process of the test
+// binary contains it.
 var spied = regexp.MustCompile(`sk-spied-[0-9]{12}`)
 
-// spyPlugin is the main function of a third party's plugin that reads what it can
-// of racflow's process and of those of the other stages; see TestMain.
+// spyPlugin is the main function of a third-party plugin that reads as much as it can of racflow's
+// process and of other stages; see TestMain.
 func spyPlugin() {
 	stage := sdk.SampleStage("voter", "", func(context.Context, sdk.Setup, struct{}) (sdk.Sampler, error) { return spy{}, nil })
 	serve.Plugin(sdk.Plugin{Name: "spy", Version: "0.1.0", Stages: []sdk.Stage{stage}})
@@ -36,7 +36,7 @@ func init() { programs["racflow-plugin-spy"] = spyPlugin }
 type spy struct{}
 
 func (spy) Sample(_ context.Context, b sdk.Batch) ([][]sdk.Sample, error) {
-	host := parentOf(os.Getppid()) // between them is what keeps this plugin
+	host := parentOf(os.Getppid()) // between them is this plugin's launcher
 	found := []string{"host" + spyOn(host)}
 	below := childrenOf(host)
 	for i := 0; i < len(below); i++ {
@@ -56,12 +56,11 @@ func parentOf(pid int) int {
 	_, rest, _ := strings.Cut(readProc(pid, "stat"), ") ")
 	var state string
 	var parent int
-	_, _ = fmt.Sscan(rest, &state, &parent) // 0: it has ended
+	_, _ = fmt.Sscan(rest, &state, &parent) // 0: the process has ended
 	return parent
 }
 
-// spyOn says whether a process shows the key in the environment that it was
-// started with, and in its memory.
+// spyOn reports whether a process shows the key in its start environment, and in its memory.
 func spyOn(pid int) string {
 	return fmt.Sprintf(":environ=%v,mem=%v", spied.MatchString(readProc(pid, "environ")), spyOnMemory(pid))
 }
@@ -116,8 +115,8 @@ pipeline "p" {
 }
 `
 
-// TestNoStageReadsAnotherProcess runs a spy beside a stage with a key, as a user
-// who is not root: root reads everything.
+// TestNoStageReadsAnotherProcess runs a spy beside a stage with a key, as a user who is not root:
+// root can read everything.
 func TestNoStageReadsAnotherProcess(t *testing.T) {
 	leaveTo(t, "command", "it is a run for each stage")
 	user := &syscall.Credential{Uid: uint32(os.Getuid()), Gid: uint32(os.Getgid())}
@@ -129,10 +128,10 @@ func TestNoStageReadsAnotherProcess(t *testing.T) {
 			t.Skipf("this test needs a user who is not root, and root may not become one here: %v", err)
 		}
 	}
-	// Where the Yama module keeps processes apart, memory is not readable anyhow.
+	// If the Yama module separates processes, memory is not readable anyway.
 	scope, _ := os.ReadFile("/proc/sys/kernel/yama/ptrace_scope")
 	memory := len(scope) == 0 || scope[0] == '0'
-	dir, err := os.MkdirTemp("", "spy") // t.TempDir has a folder above it that is root's alone
+	dir, err := os.MkdirTemp("", "spy") // only root can read the folder above t.TempDir
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -147,7 +146,7 @@ func TestNoStageReadsAnotherProcess(t *testing.T) {
 		}
 	}
 	for _, plugin := range []string{"leak", "spy"} {
-		// A description is kept by the hash of the program: these two must differ.
+		// Descriptions are stored by the hash of the program, so these two must differ.
 		self = append(self, plugin...)
 		if err := os.WriteFile(filepath.Join(dir, "racflow-plugin-"+plugin), self, 0o755); err != nil {
 			t.Fatal(err)
@@ -162,12 +161,12 @@ func TestNoStageReadsAnotherProcess(t *testing.T) {
 	for _, test := range []struct{ dumpable, confined, want string }{
 		{"", "true", noHost},
 		{"", "false", nothing},
-		// The same spy finds the key where the processes stay readable.
+		// The same spy finds the key if processes stay readable.
 		{"1", "false", fmt.Sprintf("host:environ=true,mem=%v stage:environ=false,mem=%[1]v", memory)},
 		{"1", "true", noHost},
 	} {
 		if test.dumpable == "1" && test.confined == "true" && !scoped {
-			continue // it is Landlock that keeps it away from them
+			continue // only Landlock keeps it away from them
 		}
 		file := spyFile + "required_plugins {\n  spy = { confined = " + test.confined + " }\n}\n"
 		if err := os.WriteFile(filepath.Join(dir, "p.hcl"), []byte(file), 0o644); err != nil {

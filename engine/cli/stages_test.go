@@ -12,7 +12,7 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// The example of each stage stands in a file that is valid.
+// TestStageExamples puts the example of each stage into a file, which must be valid.
 func TestStageExamples(t *testing.T) {
 	dir := folder(t, map[string]string{"rows.tsv": "text\tlabel\nx\ty\n", "doc.md": "# x\n"})
 	known, err := catalog.New(t.Context(), nil, builtin.Stages(), nil)
@@ -45,7 +45,7 @@ func TestStageExamples(t *testing.T) {
 	}
 }
 
-// A number without bounds is a check that somebody forgot, unless it says why.
+// A number without bounds is probably a forgotten check, unless a reason is given.
 func TestNumbersHaveBounds(t *testing.T) {
 	unbounded := []string{} // kind/stage.argument, each with a reason beside its tags
 	for _, stage := range builtin.Stages() {
@@ -62,8 +62,8 @@ func TestNumbersHaveBounds(t *testing.T) {
 	}
 }
 
-// The field's name of a stage means the same stage in a file, in what -set changes and in labels of configs: the digests
-// of what answers depend on are equal.
+// The established name of a stage means the same stage in a file, in -set and in labels of configs:
+// the digests of what answers depend on are equal.
 func TestStageAliases(t *testing.T) {
 	dir := folder(t, map[string]string{"rows.tsv": "text\tlabel\nx\ty\n"})
 	known, err := catalog.New(t.Context(), nil, builtin.Stages(), nil)

@@ -16,7 +16,7 @@ import (
 	"github.com/racflow/racflow/sdk/sdktest/modelserver"
 )
 
-// stateFile uses every folder of the state: what stages learn, say and ask in batches as well.
+// stateFile uses every folder of the state, for what stages learn, answer and ask in batches.
 const stateFile = `
 variable "base_url" { default = "" }
 knowledge "k" {
@@ -68,8 +68,8 @@ pipeline "p" {
 }
 `
 
-// TestStateIsForItsOwnerAlone runs a pipeline where new files are readable for
-// everybody, first into a new folder and then into one from before.
+// TestStateIsForItsOwnerAlone runs a pipeline in an environment where new files are readable for
+// everybody, first with a new folder and then with an old one.
 func TestStateIsForItsOwnerAlone(t *testing.T) {
 	o := modelserver.Options{}
 	o.Batches.Polls = 1
@@ -96,7 +96,7 @@ func TestStateIsForItsOwnerAlone(t *testing.T) {
 
 	run("new", "model probe p.hcl", "ask p.hcl a-question", "eval p.hcl")
 	for _, folder := range folders {
-		if entries, err := os.ReadDir(filepath.Join(dir, "new", folder)); err != nil || len(entries) == 0 && folder != "pending" { // which is empty by now
+		if entries, err := os.ReadDir(filepath.Join(dir, "new", folder)); err != nil || len(entries) == 0 && folder != "pending" { // pending is empty by now
 			t.Errorf("the run kept nothing in %s: %v", folder, err)
 		}
 	}
@@ -134,7 +134,7 @@ func TestStateIsForItsOwnerAlone(t *testing.T) {
 	}
 }
 
-// readOnlyFile needs no state that has not been made by the one before, but for what an election learns.
+// readOnlyFile needs only state that the earlier run has made, except what an election learns.
 const readOnlyFile = `
 variable "election" { default = "soft" }
 knowledge "k" {
@@ -151,8 +151,8 @@ pipeline "p" {
 }
 `
 
-// TestReadOnlyState answers from the knowledge of a state folder that the process may only read: as another user where
-// the tests are root's, whom no mode keeps out.
+// TestReadOnlyState answers from the knowledge of a state folder that the process may only read. If
+// the tests run as root, it uses another user, since no mode restricts root.
 func TestReadOnlyState(t *testing.T) {
 	dir := folder(t, map[string]string{"p.hcl": readOnlyFile, "rows.tsv": rows(40)})
 	run := func(c *exec.Cmd) (stdout, stderr string, code int) {

@@ -35,7 +35,8 @@ pipeline "p" {
 
 const simpleRows = "id\ttext\tlabel\n1\thello there\tgreet\n2\tbye now\tleave\n3\thello you\tgreet\n4\tbye bye\tleave\n"
 
-// checkout is a folder with a pipeline file, and with a plugin that leaves a mark when it is started without confinement.
+// checkout makes a folder with a pipeline file, and with a plugin that leaves a mark when it starts
+// without confinement.
 func checkout(t *testing.T) (dir, mark string, run func(args ...string) (code int, text string)) {
 	t.Helper()
 	dir, mark = t.TempDir(), filepath.Join(t.TempDir(), "mark")
@@ -54,7 +55,7 @@ func checkout(t *testing.T) (dir, mark string, run func(args ...string) (code in
 	}
 }
 
-// forged changes the manifest of a run as a stranger can, with its checksum.
+// forged changes the manifest of a run, with its checksum, as a stranger can.
 func forged(t *testing.T, dir string, change func(m map[string]any)) {
 	t.Helper()
 	path := filepath.Join(dir, ".racflow", "runs", "run-000001", "manifest.json")
@@ -77,8 +78,8 @@ func forged(t *testing.T, dir string, change func(m map[string]any)) {
 	}
 }
 
-// TestStrangersRun: what a run of another says is read, and nothing of it is started. One's own run is resumed without a
-// question, but for what only whoever resumes it can vouch for.
+// TestStrangersRun: the run of another user is read, and nothing of it is started. One's own run is
+// resumed without a question, except for flags that only the person who resumes it can vouch for.
 func TestStrangersRun(t *testing.T) {
 	dir, mark, racflow := checkout(t)
 	if code, text := racflow("run", "--output", "out.tsv", "p.hcl"); code != 0 {
@@ -87,7 +88,7 @@ func TestStrangersRun(t *testing.T) {
 	if code, text := racflow("runs", "resume", "run-000001"); code != 0 {
 		t.Errorf("the user's own run: %d, %s", code, text)
 	}
-	fine(t, os.Remove(filepath.Join(dir, ".racflow", "runs", "run-000001", "totals.json"))) // it was cut off
+	fine(t, os.Remove(filepath.Join(dir, ".racflow", "runs", "run-000001", "totals.json"))) // the run was cut off
 	flags := func(of ...[2]string) (all []any) {
 		for _, f := range of {
 			all = append(all, map[string]any{"name": f[0], "value": f[1]})
@@ -132,7 +133,8 @@ func TestStrangersRun(t *testing.T) {
 	}
 }
 
-// TestStrangersValues: values that stages are said to have chosen reach no stage, unless the run is the user's own.
+// TestStrangersValues: the values that stages allegedly chose reach no stage, unless the run is the
+// user's own.
 func TestStrangersValues(t *testing.T) {
 	dir, _, racflow := checkout(t)
 	if code, text := racflow("run", "--output", "out.tsv", "p.hcl"); code != 0 {
@@ -149,7 +151,7 @@ func TestStrangersValues(t *testing.T) {
 	}
 }
 
-// TestResumedFlags: even of the user's own run, the flags that vouch for something are given again.
+// TestResumedFlags: flags that vouch for something must be given again, even for the user's own run.
 func TestResumedFlags(t *testing.T) {
 	command := &journal.ManifestCommand{Dir: "/d", Flags: []journal.ManifestFlag{{Name: "trust", Value: "all"}, {Name: "plugins", Value: "build"}, {Name: "limit", Value: "3"}}}
 	m := journal.Manifest{ID: "run-000001", File: "/d/p.hcl", Command: command, Mine: true}
@@ -164,7 +166,8 @@ func TestResumedFlags(t *testing.T) {
 	}
 }
 
-// TestUngrantedPlugin: a program of --plugins is started, but what the file allows it waits for the grant.
+// TestUngrantedPlugin: a program of --plugins is started, but the permissions that the file gives it
+// wait for the grant.
 func TestUngrantedPlugin(t *testing.T) {
 	if !confine.Supported {
 		t.Skip("this system confines nothing")
@@ -180,8 +183,8 @@ func TestUngrantedPlugin(t *testing.T) {
 	}
 }
 
-// TestLinkedState: a link, a pipe or another user's file in a state folder ends each command that would use it, before
-// anything is written. The state folder itself may be a link.
+// TestLinkedState: a link, a pipe or another user's file in a state folder ends each command that
+// would use it, before anything is written. The state folder itself may be a link.
 func TestLinkedState(t *testing.T) {
 	dir, _, racflow := checkout(t)
 	state, victim := filepath.Join(dir, ".racflow"), t.TempDir()
@@ -226,7 +229,8 @@ func ownedByAnother(path string) error {
 	return os.Lchown(path, 12345, 12345)
 }
 
-// TestPipes: a pipe or device that the file names is reported at once, and one that a person names is read.
+// TestPipes: a pipe or device that the file names is reported at once; one that a person names is
+// read.
 func TestPipes(t *testing.T) {
 	dir, _, racflow := checkout(t)
 	fine(t, syscall.Mkfifo(filepath.Join(dir, "pipe.tsv"), 0o600))
@@ -268,7 +272,7 @@ func TestPipes(t *testing.T) {
 	<-ctx.Done()
 }
 
-// fine ends the test with an error.
+// fine ends the test at an error.
 func fine(t *testing.T, err error) {
 	t.Helper()
 	if err != nil {

@@ -16,9 +16,10 @@ import (
 	"github.com/racflow/racflow/engine/internal/workspace"
 )
 
-// BenchmarkSwappedLabels gives 5 % of the rows of SNIPS, on which nothing was tuned, another label at random, and shows
-// which share of what is doubted is one of them, which share is expected, which share of them is found, and which share of what
-// is relabelled gets its own label back. RACFLOW_DOCTOR=SET/EMBEDDER takes another set.
+// BenchmarkSwappedLabels gives 5 % of the rows of SNIPS, on which nothing was tuned, another label at
+// random. It shows the share of doubted labels that were swapped, the expected share, the share of
+// swapped labels that were found, and the share of relabelled rows that get their own label back.
+// RACFLOW_DOCTOR=SET/EMBEDDER selects another set.
 func BenchmarkSwappedLabels(b *testing.B) {
 	set, embedder, _ := strings.Cut(cmp.Or(os.Getenv("RACFLOW_DOCTOR"), "snips/hashing"), "/")
 	file := readFile(b, "", sharedData(b, set+"/train.tsv"))
@@ -74,7 +75,7 @@ func swappedLabels(t *testing.B, lines []string, embedder string) {
 	t.ReportMetric(back/relabelled, "own-label-of-relabelled")
 }
 
-// TestExampleLabels: no label of the project's example is doubted, as none is wrong, though voters
+// TestExampleLabels: no label of the project's example is doubted, since none is wrong, though voters
 // contradict one in four.
 func TestExampleLabels(t *testing.T) {
 	if testing.Short() || !hasMiniLM() {
@@ -91,8 +92,8 @@ func TestExampleLabels(t *testing.T) {
 	}
 }
 
-// swap returns a file of rows with 5 % of the labels swapped, the rows' own ones
-// and which were swapped.
+// swap returns a file of rows with 5 % of the labels swapped, the original labels, and the set of
+// swapped rows.
 func swap(lines []string) (file string, own map[string]string, swapped map[string]bool) {
 	random := rand.New(rand.NewPCG(7, 7))
 	rows := lines[1:]

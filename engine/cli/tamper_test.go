@@ -36,8 +36,8 @@ pipeline "p" {
 }
 `
 
-// installed is a folder with a file that requires a plugin, its lock, and a store that holds
-// the plugin: a program that leaves a mark when it is executed, and a module.
+// installed is a folder with a file that requires a plugin, its lock, and a store with the plugin: a
+// program that leaves a mark when it is executed, and a module.
 type installed struct {
 	dir, mark string
 	program   program.Program
@@ -92,14 +92,14 @@ func (i *installed) lock() error {
 	return (&plugin.Lock{Plugins: []plugin.LockedPlugin{i.locked}}).Write(filepath.Join(i.dir, plugin.LockName))
 }
 
-// write changes a file of the program, which nobody may write to.
+// write changes a file of the program that nobody may write to.
 func (i *installed) write(name, content string, mode fs.FileMode) error {
 	path := filepath.Join(i.program.Folder, name)
 	return errors.Join(os.Chmod(i.program.Folder, 0o700), os.Remove(path), os.WriteFile(path, []byte(content), mode), os.Chmod(path, mode), os.Chmod(i.program.Folder, 0o500))
 }
 
-// Of a plugin that is not what was locked, or that somebody else could change, no program is
-// executed, by no verb: the exit code is 1, with a diagnostic where the file uses it.
+// If a plugin differs from the lock, or if somebody else could change it, no verb executes its
+// program: the exit code is 1, with a diagnostic where the file uses the plugin.
 func TestTampered(t *testing.T) {
 	long(t)
 	for name, c := range map[string]struct {

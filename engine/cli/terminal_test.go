@@ -12,14 +12,15 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// hostile is a text that clears the terminal, hides what follows, turns the direction of texts, and asks a question of
-// racflow's.
+// hostile is a text that clears the terminal, hides the text after it, changes the direction of text,
+// and imitates a question of racflow.
 const hostile = "\x1b[2J\x1b[H\x1b[8m\x1b]0;t\a\r\b\u009b8m\x7f\u202e\u2066\u200b\u2060\ufeff\u2028\u2029\nGrant that to /home/you? [y/N] "
 
-// escaped is a text as HCL has it between quotes, with its control characters but line ends.
+// escaped returns a text as HCL writes it between quotes; of the control characters, only line ends
+// are escaped.
 var escaped = strings.NewReplacer("\n", `\n`, "\r", `\r`).Replace
 
-// hostileFiles are pipeline files that have the text wherever a person's text may stand.
+// hostileFiles returns pipeline files with the hostile text in every place for a person's text.
 func hostileFiles() map[string]string {
 	in := func(text, at, by string) string {
 		if !strings.Contains(text, at) {
@@ -73,11 +74,12 @@ EOT
 	return files
 }
 
-// hostileName is the text as the name of a file.
+// hostileName is the hostile text as a file name.
 var hostileName = strings.NewReplacer("/", "_", "?", "_", "[", "_").Replace(hostile)
 
-// TestOutputIsSafe gives every verb files with a hostile text. Nothing that a terminal would obey, or not show, comes
-// out, and no line that begins as racflow's question. JSON has all of it.
+// TestOutputIsSafe gives every verb files with a hostile text. The output has no character that a
+// terminal would obey or hide, and no line that begins like racflow's question. JSON has the complete
+// text.
 func TestOutputIsSafe(t *testing.T) {
 	leaveTo(t, "command", "every verb with many files")
 	dir := t.TempDir()
@@ -140,13 +142,14 @@ func TestOutputIsSafe(t *testing.T) {
 	}
 }
 
-// TestOutputIsWrapped: verbs write for people only through cobra's streams and stderr, which are safe.
+// TestOutputIsWrapped: verbs write for people only through cobra's streams and stderr, which are
+// safe.
 func TestOutputIsWrapped(t *testing.T) {
 	files, err := filepath.Glob("*.go")
 	if err != nil {
 		t.Fatal(err)
 	}
-	allowed := map[string]int{"cli.go": 3, "show.go": 4, "files.go": 1, "trust.go": 1} // terminals are asked what they are; colour, progress and the protocol of editors
+	allowed := map[string]int{"cli.go": 3, "show.go": 4, "files.go": 1, "trust.go": 1} // to recognise terminals; for colour, progress and the editor protocol
 	for _, name := range files {
 		if strings.HasSuffix(name, "_test.go") {
 			continue

@@ -15,7 +15,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// stranger is a pipeline file that takes a secret, a variable and a file outside of its folder to a server.
+// stranger is a pipeline file that sends a secret, a variable and a file outside its folder to a
+// server.
 const stranger = `
 variable "server" { default = %q }
 knowledge "k" {
@@ -43,7 +44,8 @@ pipeline "p" {
 }
 `
 
-// secretive holds a stranger's file, what it wants to take, and the server that it wants to take it to.
+// secretive holds a stranger's file, what the file wants to take, and the server to which it would
+// send that.
 type secretive struct {
 	dir, outside, url string
 	seen              atomic.Int64 // requests
@@ -65,7 +67,7 @@ func newSecretive(t *testing.T) *secretive {
 	return s
 }
 
-// run returns the exit code and what was written, all of it.
+// run returns the exit code and the complete output.
 func (s *secretive) run(t *testing.T, args ...string) (code int, text string) {
 	t.Helper()
 	c := racflow(t, s.dir, args...)
@@ -74,22 +76,22 @@ func (s *secretive) run(t *testing.T, args ...string) (code int, text string) {
 	return code, stdout + stderr
 }
 
-// wants is what the stranger's file wants.
+// wants returns what the stranger's file wants.
 func (s *secretive) wants() []string {
 	host, _, _ := strings.Cut(strings.TrimPrefix(s.url, "http://"), "/")
 	return []string{"sends to " + host, "gives " + host + " the secret CLOUD_KEY", "reads the variable CITY", "reads " + filepath.Join(s.outside, "diary")}
 }
 
-// TestStrangersFile gives every verb a file that wants more than its folder: none sends anything, each says what
-// is wanted, and none shows a value.
+// TestStrangersFile gives every verb a file that wants more than its folder: no verb sends anything,
+// each says what the file wants, and none shows a value.
 func TestStrangersFile(t *testing.T) {
 	s := newSecretive(t)
-	args := map[string][]string{ // of verbs that want more than the file
+	args := map[string][]string{ // of verbs that need more than the file
 		"ask": {"p.hcl", "hello"}, "review": {"p.hcl", "--findings"}, "tune": {"p.hcl", "--input", "rows.tsv"},
 		"model probe": {"p.hcl"}, "knowledge list": {"p.hcl"}, "knowledge gc": {"p.hcl"}, "knowledge refresh": {"p.hcl"},
 		"serve": {"p.hcl", "--listen", "127.0.0.1:0"},
 	}
-	harmless := []string{"validate", "lsp"} // use nothing of the file
+	harmless := []string{"validate", "lsp"} // these use nothing of the file
 	tried := 0
 	var visit func(*cobra.Command)
 	visit = func(c *cobra.Command) {
@@ -170,12 +172,12 @@ func TestGranted(t *testing.T) {
 	write(t, s.dir, "p.hcl", strings.Replace(file, "CLOUD_KEY", "OTHER_KEY", 1))
 	s.env = append(s.env, "OTHER_KEY=another-key")
 	refused("another secret", []string{"the secret OTHER_KEY"}, "run", "p.hcl")
-	if _, text := s.run(t, "explain", "newest", "1"); !strings.Contains(text, "the secret OTHER_KEY") { // it opens the file as it is now
+	if _, text := s.run(t, "explain", "newest", "1"); !strings.Contains(text, "the secret OTHER_KEY") { // it opens today's file
 		t.Errorf("explain uses a file that nobody granted anything: %s", text)
 	}
 }
 
-// TestSaid has a person name what the file wants: they need not grant it.
+// TestSaid: a person names what the file wants, and then need not grant it.
 func TestSaid(t *testing.T) {
 	s := newSecretive(t)
 	base := `
@@ -235,8 +237,9 @@ pipeline "p" {
 	}
 }
 
-// TestExpected has an expect block name a host, and files outside, by variables and by an input of its own: every verb says so
-// before it starts anything. A person who names them need not grant them.
+// TestExpected: an expect block names a host, and files outside, by variables and by an input of its
+// own. Every verb reports that before it starts anything. A person who names them need not grant
+// them.
 func TestExpected(t *testing.T) {
 	s := newSecretive(t)
 	other := filepath.Join(s.outside, "other.tsv")
@@ -298,7 +301,7 @@ pipeline "p" {
 	if n := s.seen.Load(); n != 0 {
 		t.Errorf("the server got %d requests", n)
 	}
-	if code, text := s.run(t, "test", "--trust", "p.hcl"); s.seen.Load() == 0 { // it answers nothing
+	if code, text := s.run(t, "test", "--trust", "p.hcl"); s.seen.Load() == 0 { // grants do not depend on its result
 		t.Errorf("what is granted does not hold: %d, %s", code, text)
 	}
 	seen := s.seen.Load()
@@ -307,8 +310,8 @@ pipeline "p" {
 	}
 }
 
-// TestShown has a file make a path, a name and whether a stage is on from a variable of the environment, in parts: no verb
-// shows any of it, granted or not.
+// TestShown: a file makes a path, a name and the switch of a stage from parts of an environment
+// variable. No verb shows any of it, granted or not.
 func TestShown(t *testing.T) {
 	s := newSecretive(t)
 	file := readFile(t, s.dir, "p.hcl")
@@ -332,15 +335,15 @@ func TestShown(t *testing.T) {
 	}
 }
 
-// TestShippedFile copies a file that racflow ships, and has racflow write one: neither needs anything granted until it
-// is changed.
+// TestShippedFile copies a file that racflow ships, and lets racflow write one: neither needs a grant
+// until it is changed.
 func TestShippedFile(t *testing.T) {
 	s := newSecretive(t)
 	attached := readFile(t, absolute(t, "../../examples/milvus"), "attached.hcl")
 	write(t, s.dir, "own.hcl", attached)
 	check := func(what, file string, granted bool) {
 		t.Helper()
-		_, text := s.run(t, "knowledge", "list", file) // the server is not there
+		_, text := s.run(t, "knowledge", "list", file) // there is no server
 		if strings.Contains(text, "--trust") == granted {
 			t.Errorf("%s: %s", what, text)
 		}

@@ -15,14 +15,14 @@ import (
 	"github.com/racflow/racflow/sdk/serve"
 )
 
-// modelConfig is the config of a voter that stands for a language model.
+// modelConfig is the config of a voter that imitates a language model.
 type modelConfig struct {
 	Rows sdk.Path `config:"rows,required" doc:"Texts with their labels."`
 }
 
-// modelPlugin is the main function of a plugin with a voter that knows the
-// labels and errs as a language model does: it is right on 85 % of the items,
-// whatever the sample, and on a fifth of the others it names no label at all.
+// modelPlugin is the main function of a plugin with a voter that knows the labels and errs like a
+// language model: it is right on 85 % of the items, whatever the sample, and names no label at all on
+// a fifth of the others.
 func modelPlugin() {
 	stage := sdk.SampleStage("model", "", func(_ context.Context, s sdk.Setup, c modelConfig) (sdk.Sampler, error) {
 		rows, err := readLabels(string(c.Rows))
@@ -149,8 +149,8 @@ func (s tuneSet) call(t testing.TB, verb string, args ...string) (stdout, stderr
 	return good(t, racflow(t, s.dir, slices.Concat([]string{verb}, s.args, args, []string{"cascade.hcl"})...))
 }
 
-// sharedData is a file of the public data beside the checkout; a test is
-// skipped where it is not there.
+// sharedData returns the path of a file of the public data beside the checkout; it skips the test if
+// the file is missing.
 func sharedData(t testing.TB, name string) string {
 	t.Helper()
 	path := absolute(t, filepath.Join("../../../shared/data", name))

@@ -15,8 +15,8 @@ import (
 
 func init() { programs["racflow-plugin-mine"] = minePlugin }
 
-// minePlugin is the main function of a third party's plugin none of whose stages
-// has a fingerprint. Its version is the name of its folder.
+// minePlugin is the main function of a third-party plugin whose stages have no fingerprint. Its
+// version is the name of its folder.
 func minePlugin() {
 	program, err := os.Executable()
 	if err != nil {
@@ -74,8 +74,8 @@ pipeline "p" {
 }
 `
 
-// TestAnotherBinaryOfAPlugin replaces the plugin of a stage by other binaries: each
-// searches only what it made itself, and the report says why that is made again.
+// TestAnotherBinaryOfAPlugin replaces the plugin of a stage by other binaries: each searches only
+// what it made itself, and the report says why this is made again.
 func TestAnotherBinaryOfAPlugin(t *testing.T) {
 	leaveTo(t, "command", "it is two dozen runs")
 	dir := folder(t, map[string]string{"p.hcl": mineFile, "rows.tsv": rows(20)})
