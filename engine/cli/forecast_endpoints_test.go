@@ -13,13 +13,15 @@ import (
 // The table was written before any measurement with it, and no endpoint has changed since. All
 // endpoints have in common:
 //
-//   - A token is four bytes of text, unless perToken says otherwise. A chat has 8 extra tokens, and each message 4. A JSON schema counts as input.
-//   - Answers and thoughts are drawn by the hash of the question, so the same question always gets the same. The label is an allowed one; a share of
-//     unusable answers names no allowed label.
+//   - A token is four bytes of text, unless perToken says otherwise. A chat has 8 extra tokens, and
+//     each message 4. A JSON schema counts as input.
+//   - Answers and thoughts are drawn by the hash of the question, so the same question always gets the
+//     same. The label is an allowed one; a share of unusable answers names no allowed label.
 //   - The toy question of a probe gets half as many thoughts as the median of thinks.
 //   - 40 texts of 8 to 40 words are classified into 12 labels, in a prompt with examples.
 //   - A million tokens cost 1 for input and 5 for output.
-//   - If a prompt begins like an earlier one, the common beginning is reported as cached. It costs the same as the rest, unless cachedPrice is set.
+//   - If a prompt begins like an earlier one, the common beginning is reported as cached. It costs the
+//     same as the rest, unless cachedPrice is set.
 //
 // Before the forecast, the model is known as far as known says.
 type endpoint struct {

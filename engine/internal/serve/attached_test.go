@@ -56,5 +56,5 @@ func TestAttached(t *testing.T) {
 
 	theirs(t, path, "2", renamed)
 	call("POST", "/intent/rebuild?wait=true", "", http.StatusOK, `"attached":true`)
-	r.answers(t, renamed) // another one
+	r.answers(t, renamed) // another collection
 }

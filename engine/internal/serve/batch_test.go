@@ -86,7 +86,7 @@ func conversation(t *testing.T, url string) (io.WriteCloser, *bufio.Reader) {
 	return to, bufio.NewReader(response.Body)
 }
 
-// TestConversation: answers come while the client still sends, one after the other.
+// TestConversation: answers come one after the other, while the client still sends.
 func TestConversation(t *testing.T) {
 	_, url := serving(t, Options{}, newFake("p"))
 	to, from := conversation(t, url+"/v1/pipelines/p/answer")
@@ -127,7 +127,7 @@ func TestWindow(t *testing.T) {
 	if n := strings.Count(text, `"answer":"A"`); n != 200 {
 		t.Errorf("%d answers", n)
 	}
-	if n := most.Load(); n > 6 { // the window, what is written, and what waits to enter
+	if n := most.Load(); n > 6 { // the window, the line that is written, and the line that waits to enter
 		t.Errorf("%d were under way", n)
 	}
 }

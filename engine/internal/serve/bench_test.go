@@ -83,8 +83,8 @@ func BenchmarkServe(b *testing.B) {
 	}
 }
 
-// neighbours are a pipeline of the example utterances, and texts for it. They are embedded
-// with a model where there is one.
+// neighbours writes a pipeline of the example utterances, and returns texts for it. It uses an
+// embedding model if one is installed.
 func neighbours(b *testing.B) (file string, texts []string) {
 	examples := must.Get(filepath.Abs("../../../../examples/intent"))(b)
 	embedder := "minilm"

@@ -19,7 +19,7 @@ import (
 	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
-// shop is a server of a pipeline of two labels.
+// shop starts a server of a pipeline with two labels.
 func shop(t *testing.T, o Options) string {
 	t.Helper()
 	p := newFake("shop")

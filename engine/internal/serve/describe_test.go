@@ -75,7 +75,7 @@ var asked = map[string][]struct {
 	},
 }
 
-// whole is a server with everything, and its description.
+// whole starts a server with all operations, and returns its description.
 func whole(t *testing.T, tokens *Tokens) (s *Server, url string, operations map[string]*huma.Operation) {
 	t.Helper()
 	s, url = serving(t, Options{Telemetry: must.Get(telemetry.New(t.Context(), telemetry.Options{}))(t), Guard: GuardOptions{Tokens: tokens, Body: 1 << 10}}, newFake("p"))

@@ -11,7 +11,7 @@ import (
 
 // fakePipeline answers with its function To.
 type fakePipeline struct {
-	Label string // its name
+	Label string // the pipeline's name
 	To    func(context.Context, workspace.Item) (workspace.Result, error)
 	State live.Status
 	// Rebuilding is called by Rebuild; nil: Rebuild does nothing.
@@ -50,7 +50,7 @@ func (p *fakePipeline) Embed(_ context.Context, texts []string) (all [][]float32
 	return all, nil
 }
 
-// Retrieve implements Pipeline: it finds the item's text itself.
+// Retrieve implements Pipeline: it finds only the item's own text.
 func (p *fakePipeline) Retrieve(ctx context.Context, i workspace.Item) ([]workspace.Candidate, error) {
 	if _, err := p.To(ctx, i); err != nil {
 		return nil, err

@@ -15,7 +15,7 @@ import (
 	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
-// newFake is a pipeline that answers with the text in capitals.
+// newFake returns a pipeline that answers with the text in capitals.
 func newFake(name string) *fakePipeline {
 	return &fakePipeline{Label: name, To: shout, State: live.Status{Ready: true}}
 }

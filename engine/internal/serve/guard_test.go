@@ -180,7 +180,7 @@ type piped struct {
 	conn net.Conn
 }
 
-// SetReadDeadline is what http.ResponseController looks for.
+// SetReadDeadline is the method that http.ResponseController looks for.
 func (p piped) SetReadDeadline(t time.Time) error { return p.conn.SetReadDeadline(t) }
 
 // TestStalledBodies: if all places are taken, the slowest body makes room for another request. Fast
@@ -334,14 +334,14 @@ func connect(t *testing.T, h http.HandlerFunc, o GuardOptions) net.Conn {
 	return c
 }
 
-// deadlines is a response that notes the last deadline for reading.
+// deadlines is a response that records the last read deadline.
 type deadlines struct {
 	http.ResponseWriter
 	last time.Time
 	set  int
 }
 
-// SetReadDeadline is what http.ResponseController looks for.
+// SetReadDeadline is the method that http.ResponseController looks for.
 func (d *deadlines) SetReadDeadline(t time.Time) error {
 	d.last = t
 	d.set++

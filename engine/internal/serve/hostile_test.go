@@ -39,7 +39,7 @@ func TestIdleConnections(t *testing.T) {
 		t.Fatalf("%q, %v", line, err)
 	}
 	r.answers(t, same)
-	if err := others.Wait(); err != nil { // until the server has closed them all
+	if err := others.Wait(); err != nil { // ends when the server has closed them all
 		t.Error(err)
 	}
 	r.stop()
@@ -62,8 +62,8 @@ func (e *endless) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// TestHugeBodies: a gigabyte is refused before it has come, and a gigabyte in one line of a
-// batch fails alone, without being held.
+// TestHugeBodies: a gigabyte is refused before it has arrived. A gigabyte in one line of a batch
+// fails alone, without being held in memory.
 func TestHugeBodies(t *testing.T) {
 	size := int64(1) << 30
 	if testing.Short() {

@@ -17,7 +17,7 @@ import (
 	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
-// failing answers with an error, or with a result that has one.
+// failing returns a function that answers with an error, or with a result that has one.
 func failing(err error, failed *result.Failure) func(context.Context, workspace.Item) (workspace.Result, error) {
 	return func(_ context.Context, i workspace.Item) (workspace.Result, error) {
 		return workspace.Result{ID: i.ID, Error: failed}, err

@@ -54,7 +54,7 @@ func idle(to string) {
 	}
 }
 
-// intent is a pipeline of a folder's rows.
+// intent is a pipeline over the rows in a folder.
 const intent = `
 knowledge "k" {
   source { path = "rows.tsv" }
@@ -91,7 +91,7 @@ func serveStart(t testing.TB, o Options) *real {
 	return startIn(t, t.TempDir(), intent, o)
 }
 
-// startIn serves a pipeline whose file is written to a folder, beside the rows of fruit.
+// startIn writes a pipeline's file to a folder, with the rows of fruit, and serves it.
 func startIn(t testing.TB, dir, intent string, o Options) *real {
 	t.Helper()
 	write(t, filepath.Join(dir, "p.hcl"), intent)

@@ -15,19 +15,19 @@ import (
 	"github.com/racflow/racflow/sdk/support"
 )
 
-// drive is the disk of a machine: it knows what has been forced to it.
+// drive is the disk of a machine: it knows what has been synced.
 type drive struct {
 	m    *machine
 	stop func()
 
 	mu      sync.Mutex
-	forced  map[string][]byte // content by path, as the last Sync has forced it
-	names   []name            // changes of names that are not forced, in their order
-	room    int               // writes until it is full
-	full    int               // writes for which it is
-	refused int               // writes for which it was
-	moved   map[string]string // where a file is now that is still open under an earlier name
-	holes   bool              // a later part of what was written may be on the disk before an earlier one
+	forced  map[string][]byte // content by path at the last Sync
+	names   []name            // renames that are not synced, in order
+	room    int               // writes until the disk is full
+	full    int               // writes for which it stays full
+	refused int               // writes that it refused
+	moved   map[string]string // current path of a file that is still open under an earlier name
+	holes   bool              // a later part of a write may reach the disk before an earlier one
 }
 
 // name is a new name of a file.
@@ -39,7 +39,7 @@ type name struct {
 
 func watchDrive(m *machine) *drive {
 	d := &drive{m: m, forced: map[string][]byte{}, moved: map[string]string{}}
-	_ = filepath.WalkDir(m.dir, func(path string, e fs.DirEntry, err error) error { // what the machine finds is on the disk
+	_ = filepath.WalkDir(m.dir, func(path string, e fs.DirEntry, err error) error { // everything that the machine finds is on the disk
 		if err == nil && e.Type().IsRegular() {
 			d.forced[path], _ = os.ReadFile(path)
 		}
@@ -58,7 +58,7 @@ func (d *drive) fill(after, n int) {
 	d.room, d.full = after, n
 }
 
-// put writes a file as somebody does who lives longer than the machine.
+// put writes a file for somebody who lives longer than the machine.
 func (d *drive) put(path string, content []byte) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -81,7 +81,7 @@ func (d *drive) Change(c support.Change, do func(support.Change) error) error {
 	}
 	dies := !d.m.dead && d.m.steps+1 == d.m.deathAt
 	d.m.mu.Unlock()
-	if dies && c.Op == support.OpWrite { // in the middle of it
+	if dies && c.Op == support.OpWrite { // dies in the middle of the write
 		c.Data = c.Data[:d.m.draw(len(c.Data)+1)]
 		_ = do(c)
 	}
@@ -133,7 +133,7 @@ func (d *drive) Change(c support.Change, do func(support.Change) error) error {
 		if _, known := d.forced[c.Path]; !known { // a temporary file
 			d.forced[c.Path] = nil
 		}
-		if c.Op == support.OpTruncate { // what is before its new end is as safe as it was
+		if c.Op == support.OpTruncate { // content before the new end is as safe as before
 			if info, err := os.Stat(c.Path); err == nil && info.Size() < int64(len(d.forced[c.Path])) {
 				d.forced[c.Path] = d.forced[c.Path][:info.Size()]
 			}
@@ -142,7 +142,7 @@ func (d *drive) Change(c support.Change, do func(support.Change) error) error {
 	case support.OpRename:
 		delete(d.forced, c.To)
 		d.moved[c.Path] = c.To
-		for path, content := range maps.Clone(d.forced) { // it may be a folder
+		for path, content := range maps.Clone(d.forced) { // the path may be a folder
 			if below, ok := strings.CutPrefix(path, c.Path); ok && (below == "" || below[0] == '/') {
 				delete(d.forced, path)
 				d.forced[c.To+below] = content
@@ -150,7 +150,7 @@ func (d *drive) Change(c support.Change, do func(support.Change) error) error {
 		}
 		d.names = append(d.names, n)
 	case support.OpSync, support.OpSyncFolder:
-		if content, err := os.ReadFile(c.Path); err == nil { // it is no folder
+		if content, err := os.ReadFile(c.Path); err == nil { // false for a folder
 			d.forced[c.Path] = content
 		}
 		var rest []name
@@ -167,8 +167,8 @@ func (d *drive) Change(c support.Change, do func(support.Change) error) error {
 
 func (d *drive) short(path string) string { return strings.TrimPrefix(path, d.m.dir+"/") }
 
-// left returns a folder with what a death leaves of the disk: everything, or, where the power failed, what was forced to it and
-// some of the rest.
+// left returns a folder with what a death leaves on the disk: everything, or, after a power failure,
+// what was synced and some of the rest.
 func (d *drive) left(power bool) string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -187,7 +187,7 @@ func (d *drive) left(power bool) string {
 		now, _ := os.ReadFile(path)
 		forced, known := d.forced[path]
 		if !known || bytes.Equal(now, forced) {
-			return nil // it is forced, or did not come through the seam
+			return nil // it is synced, or did not come through the seam
 		}
 		if torn := d.torn(forced, now); !bytes.Equal(torn, now) {
 			d.m.note("%s loses %d of %d bytes of %s", d.m.name, len(now)-len(torn), len(now), d.short(path))
@@ -211,7 +211,7 @@ func (d *drive) left(power bool) string {
 	return after
 }
 
-// torn is what the disk has of a file that was not forced to it since.
+// torn returns what the disk has of a file that was written after its last sync.
 func (d *drive) torn(forced, now []byte) []byte {
 	if d.holes && bytes.HasPrefix(now, forced) && d.m.one(2) {
 		torn, from := bytes.Clone(now), len(forced)+d.m.draw(len(now)-len(forced))
@@ -228,7 +228,7 @@ func (d *drive) torn(forced, now []byte) []byte {
 		forced = forced[:0]
 	}
 	torn := now[:len(forced)+d.m.draw(len(now)-len(forced)+1)]
-	if d.m.one(3) { // its size has come further than its content
+	if d.m.one(3) { // its size is ahead of its content
 		torn = append(torn[:len(torn):len(torn)], make([]byte, len(now)-len(torn))...)
 	}
 	return torn

@@ -16,9 +16,9 @@ import (
 	"github.com/racflow/racflow/sdk/proto/stagepb"
 )
 
-// This file says what must hold of a knowledge, whoever has built it.
+// This file checks what must hold for a knowledge, whoever has built it.
 
-// sees checks that nothing that votes on a row has seen it. Items are called otherwise than rows.
+// sees checks that nothing that votes on a row has seen it. Items and rows have different names.
 func (l *library) sees(at *link, name string, message any) {
 	if name == "Embed" && l.many { // between the commits of a long build
 		l.look(at.m.dir)
@@ -61,8 +61,8 @@ func (l *library) sees(at *link, name string, message any) {
 	}
 }
 
-// look checks what runs would search in a folder now: a generation that is complete has the whole of one version, and no build
-// that was reported is lost.
+// look checks what runs would now search in a folder: a complete index version holds exactly one
+// version of the rows, and no reported build is lost.
 func (l *library) look(dir string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -103,7 +103,7 @@ func (l *library) look(dir string) {
 	}
 }
 
-// check checks what a process finds that begins now.
+// check checks what a new process finds.
 func (l *library) check(m *machine) {
 	before := l.kept == len(l.versions)-1
 	err := l.build(m.ctx, m, "", func(r knowledge.BuildReport, k *knowledge.Knowledge) {
@@ -126,7 +126,7 @@ func (l *library) check(m *machine) {
 			l.Errorf("it has the labels %q of %q", k.Labels, now)
 		}
 		for i, text := range texts {
-			if nearest[i].Dense < 0.999 && !l.enriched { // a row that is enriched has another vector than its text
+			if nearest[i].Dense < 0.999 && !l.enriched { // an enriched row has another vector than its text
 				l.Errorf("what is nearest to %q is %q, by %v", text, nearest[i].Text, nearest[i].Dense)
 			}
 		}
@@ -137,14 +137,14 @@ func (l *library) check(m *machine) {
 	l.kept = len(l.versions) - 1
 }
 
-// learnt is what stages have learnt in the process that began last.
+// learnt returns what stages have learnt in the process that began last.
 func (l *library) learnt() (words string, votes []enginetest.Witnessed) {
 	text, err := os.ReadFile(filepath.Join(l.dirs["words"], "labels.json"))
 	raw, failed := os.ReadFile(filepath.Join(l.dirs["e"], enginetest.WitnessFile))
 	if err = errors.Join(err, failed, json.Unmarshal(raw, &votes)); err != nil {
 		l.Fatal(err)
 	}
-	if l.embedder == "hashing" { // has learnt from rows as they were some time ago, and finds others
+	if l.embedder == "hashing" { // it learnt from earlier rows, and now finds others
 		votes = nil
 	}
 	return string(text), votes

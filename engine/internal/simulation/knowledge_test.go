@@ -47,7 +47,7 @@ pipeline "p" {
 }
 `
 
-// modelText is a voter behind a service, which gets the candidates.
+// modelText is a voter behind a service; it gets the candidates.
 const modelText = `
   prompt "ask" { use = "chat" }
   sample "a" {
@@ -60,7 +60,7 @@ const modelText = `
   }
 `
 
-// enrichedText adds words to a text, which a service gives.
+// enrichedText adds words from a service to a text.
 const enrichedText = `
   enrich "more" {
     use     = "keywords"
@@ -73,23 +73,23 @@ const enrichedText = `
   }
 `
 
-// library is a knowledge whose rows somebody changes, while processes build it that die.
+// library is a knowledge whose rows change while mortal processes build it.
 type library struct {
 	*world
 	embedder string
-	many     bool // rows
+	many     bool // many rows
 	enriched bool
-	rows     []sdk.Entry // of the file: an ID, a text and a label
-	next     int         // of the next row
+	rows     []sdk.Entry // rows of the file: ID, text and label
+	next     int         // number of the next row
 	versions []map[string]string
-	kept     int // the newest version that a build has reported; -1: none
+	kept     int // newest version that a build has reported; -1: none
 
 	mu    sync.Mutex
-	dirs  map[string]string         // where stages keep what they have learnt
+	dirs  map[string]string         // folders in which stages store what they have learnt
 	known map[*link]map[string]bool // rows that a process of a stage has learnt from
 }
 
-// library makes the folder of a first machine.
+// library makes the folder of the first machine.
 func (w *world) library() (l *library, dir string) {
 	l = &library{world: w, kept: -1, dirs: map[string]string{}, known: map[*link]map[string]bool{}}
 	l.embedder = []string{"hashing", "alphabet"}[w.draw(2)]
@@ -102,7 +102,7 @@ func (w *world) library() (l *library, dir string) {
 	}
 	dir = w.files(strings.NewReplacer("EMBEDDER", l.embedder, "MODEL", model, "ASKED", asked, "ENRICHED", enriched).Replace(learningText), 1)
 	rows := 6 + w.draw(6)
-	if !l.enriched && w.one(30) { // more than a batch of the embedder
+	if !l.enriched && w.one(30) { // more rows than a batch of the embedder
 		l.many, rows = true, 300
 	}
 	for range rows {
@@ -122,7 +122,7 @@ func (l *library) add() {
 	l.next++
 }
 
-// change changes the rows, and writes them. A row without a text cannot be used.
+// change changes the rows, and writes them. A row without a text is invalid.
 func (l *library) change(m *machine) {
 	for range l.draw(4) {
 		at := l.draw(len(l.rows))
@@ -154,10 +154,10 @@ func (l *library) change(m *machine) {
 	}
 }
 
-// newest is the version that the file has.
+// newest returns the version in the file.
 func (l *library) newest() map[string]string { return l.versions[len(l.versions)-1] }
 
-// build brings the knowledge up to date and lets the stages learn, in a process of its own.
+// build updates the knowledge and lets the stages learn, in a process of its own.
 func (l *library) build(ctx context.Context, m *machine, name string, use func(knowledge.BuildReport, *knowledge.Knowledge)) error {
 	life, end := context.WithCancel(m.ctx)
 	defer time.Sleep(time.Second) // until its stages have closed
@@ -179,8 +179,8 @@ func (l *library) build(ctx context.Context, m *machine, name string, use func(k
 	return err
 }
 
-// disturbed builds on a machine that may die, with a full disk for a while, or beside another process. It returns the machine that
-// continues, another one after a death.
+// disturbed builds on a machine that may die, with a full disk for a while, or beside another
+// process. It returns the machine that continues; after a death, this is another one.
 func (l *library) disturbed(m *machine) *machine {
 	m.drive.holes = true
 	if l.one(2) {
@@ -193,7 +193,7 @@ func (l *library) disturbed(m *machine) *machine {
 	l.slow = l.many || l.one(4)
 	full := l.faults("full disk")
 	var beside sync.WaitGroup
-	after := func(turns int, do func()) { // unless it dies before
+	after := func(turns int, do func()) { // unless the machine dies before
 		for range turns {
 			if m.turn("time passes") != nil {
 				return
@@ -237,7 +237,7 @@ func (l *library) disturbed(m *machine) *machine {
 	return m
 }
 
-// built takes note of how a build ended.
+// built records how a build ended.
 func (l *library) built(m *machine, err error, mayFail bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -249,10 +249,11 @@ func (l *library) built(m *machine, err error, mayFail bool) {
 	l.note("%s has built version %d: %v", m.name, len(l.versions)-1, err)
 }
 
-// What is built is whole, stays, and is what an undisturbed build makes, whatever died meanwhile.
+// A built knowledge is complete, stays, and equals the result of an undisturbed build, whatever died
+// meanwhile.
 func TestKnowledge(t *testing.T) { histories(t, 300, builds) }
 
-// What has gone wrong once, by seed.
+// Failures that once occurred, by seed.
 func TestKnowledgeFound(t *testing.T) {
 	found(t, map[string]uint64{
 		"a model's profile is empty after a power failure":     82,

@@ -13,17 +13,17 @@ import (
 // later is a voter whose results come hours later.
 type later struct{}
 
-// laterStage is a stage of it. Its service is that of the history under way.
+// laterStage returns its stage. Its service is that of the current history.
 func laterStage() sdk.Stage {
 	return sdk.SampleStage("later", "Answers hours later.", func(context.Context, sdk.Setup, struct{}) (sdk.Sampler, error) { return later{}, nil },
 		sdk.Reads(sdk.ColumnText), sdk.Network(), sdk.Pends())
 }
 
-// job is what the service has been handed.
+// job is work that was given to the service.
 type job struct {
 	texts  []string
 	done   time.Time
-	polled bool // somebody has kept its handle
+	polled bool // somebody has stored its handle
 }
 
 func (later) Sample(_ context.Context, b sdk.Batch) ([][]sdk.Sample, error) {

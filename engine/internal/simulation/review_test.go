@@ -18,7 +18,7 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// reviews are the decisions of several people about the same items, in one file.
+// reviews holds the decisions of several people about the same items, in one file.
 type reviews struct {
 	*world
 	cases []review.Case
@@ -29,11 +29,11 @@ type reviews struct {
 	all   []*decision
 }
 
-// decision is what somebody has decided, or wanted to.
+// decision is what somebody has decided, or tried to decide.
 type decision struct {
 	about      string // ID of the row in the file
 	label      string // empty: the row is dropped
-	by         string // no other decision has it
+	by         string // unique to this decision
 	began, end int    // by the clock; the end is math.MaxInt until it is acknowledged
 }
 
@@ -45,10 +45,10 @@ func (r *reviews) now() int {
 	return r.clock
 }
 
-// pause lets others go on for a moment.
+// pause lets others work for a moment.
 func (r *reviews) pause() { time.Sleep(time.Duration(r.draw(int(20 * time.Millisecond)))) }
 
-// begin notes that somebody decides.
+// begin records that somebody decides.
 func (r *reviews) begin(c review.Case, who string) *decision {
 	d := &decision{about: reviewed.ID(c.Text, c.Row), label: labels[r.draw(2)], began: r.now(), end: math.MaxInt}
 	if c.Row != "" && r.one(2) {
@@ -61,7 +61,8 @@ func (r *reviews) begin(c review.Case, who string) *decision {
 	return d
 }
 
-// decides lets a person decide some cases on a machine, at a page of their own or with a program that asks nobody.
+// decides lets a person decide some cases on a machine, on a page of their own or with a program that
+// does not ask anybody.
 func (r *reviews) decides(m *machine, who string) {
 	path := filepath.Join(m.dir, "reviewed.jsonl")
 	if m.turn(who+" comes") != nil {
@@ -72,7 +73,7 @@ func (r *reviews) decides(m *machine, who string) {
 		if m.turn(who+" looks") != nil {
 			return
 		}
-		r.pause() // nobody waits for the file at the same moments as another one
+		r.pause() // so that nobody waits for the file at the same moment as another
 		c := page.Cases()[r.draw(len(r.cases))]
 		seen, _ := page.Decisions()
 		at := r.now()
@@ -108,7 +109,8 @@ func (r *reviews) decides(m *machine, who string) {
 	}
 }
 
-// seen checks that a decision which a page has taken does not replace one that the person has not seen.
+// seen checks that a decision that a page has accepted does not replace one that the person has not
+// seen.
 func (r *reviews) seen(d *decision, at int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -119,8 +121,8 @@ func (r *reviews) seen(d *decision, at int) {
 	}
 }
 
-// check checks the file: all lines are whole, each is the newest decision about its subject or one that was under way, and no
-// subject that was decided is missing. It returns the decisions.
+// check checks the file. All lines are complete. Each is the newest decision about its subject, or
+// one that was in progress. No decided subject is missing. It returns the decisions.
 func (r *reviews) check(dir string) map[string]*decision {
 	content, _ := os.ReadFile(filepath.Join(dir, "reviewed.jsonl"))
 	rows, errs := reviewed.Read(filepath.Join(dir, "reviewed.jsonl"), sdk.LabelForm{})
@@ -150,7 +152,7 @@ func (r *reviews) check(dir string) map[string]*decision {
 	return found
 }
 
-// answers checks that a run answers what was decided by the decision, and asks no model about that.
+// answers checks that a run answers decided items by the decision, and asks no model about them.
 func (r *reviews) answers(m *machine, decided map[string]*decision) {
 	s := asked.Load()
 	var results []outcome.Result
@@ -170,7 +172,7 @@ func (r *reviews) answers(m *machine, decided map[string]*decision) {
 	}
 }
 
-// What people have decided is in the file, whole and once, whoever else decides and whatever dies.
+// Decisions of people are in the file, complete and once, whoever else decides and whatever dies.
 func TestReviews(t *testing.T) {
 	text := strings.Replace(kind{}.text(), `source { path = "rows.tsv" }`, `source { path = "rows.tsv" }
   source {

@@ -24,8 +24,8 @@ import (
 
 var labels = []string{"fruit", "vehicle"}
 
-// pipelineText is a pipeline of all that a run may meet: knowledge, voters that learn, models behind a service that is limited,
-// and results that come later.
+// pipelineText is a pipeline with everything that a run may meet: knowledge, voters that learn,
+// models behind a service with limits, and results that come later.
 const pipelineText = `
 limit "api" { concurrency = 2 }
 knowledge "k" {
@@ -71,7 +71,7 @@ pipeline "p" {
 }
 `
 
-// files makes the folder of a first machine.
+// files makes the folder of the first machine.
 func (w *world) files(text string, items int) string {
 	dir := filepath.Join(w.dir, "first")
 	var rows, input strings.Builder
@@ -91,7 +91,7 @@ func (w *world) files(text string, items int) string {
 	return dir
 }
 
-// options open the pipeline of a machine.
+// options returns the options with which a machine opens the pipeline.
 func (m *machine) options() workspace.Options {
 	return workspace.Options{
 		Builtin: builtin, Start: m.start(stages), Dir: m.dir, State: filepath.Join(m.dir, "state"), Journal: true,
@@ -99,7 +99,7 @@ func (m *machine) options() workspace.Options {
 	}
 }
 
-// run takes the input through the pipeline, as the command does.
+// run sends the input through the pipeline, as the command does.
 func (m *machine) run(resume string, reported func(outcome.Result)) (*workspace.Outcome, error) {
 	o := m.options()
 	o.Resume, o.Output = resume, filepath.Join(m.dir, "out.jsonl")
@@ -141,19 +141,20 @@ func (m *machine) run(resume string, reported func(outcome.Result)) (*workspace.
 		}
 		if err == nil {
 			whole, _ := os.ReadFile(out.Part())
-			m.outputs = append(m.outputs, string(whole)) // from now on it may be there
+			m.outputs = append(m.outputs, string(whole)) // from now on the file may have this content
 			if m.deathAt == 0 && m.doomed && m.one(4) {
 				m.deathAt = m.steps + 1 + m.draw(6)
 			}
 			if err = out.Commit(); err == nil {
-				m.outputs = []string{string(whole)} // and it has to be
+				m.outputs = []string{string(whole)} // and now it must have it
 			}
 		}
 		return err
 	})
 }
 
-// claim opens the output as a second run of the same file does. It is refused while the first run has the output.
+// claim opens the output as a second run of the same file does. That is refused while the first run
+// has the output.
 func (m *machine) claim() {
 	out, err := disk.OpenOutput(filepath.Join(m.dir, "out.jsonl"), nil)
 	if m.writes.Load() && !errors.As(err, new(*disk.BusyError)) && !m.died() {
@@ -172,10 +173,10 @@ func (m *machine) output() string {
 	return string(text)
 }
 
-// kind is what a run over the same items is like, whatever happens to it.
+// kind describes a run, whatever happens to it.
 type kind struct {
 	items int
-	later bool // a voter's results come later
+	later bool // the results of one voter come later
 }
 
 func (k kind) text() string {
@@ -187,7 +188,7 @@ func (k kind) text() string {
 
 func (kind) item(n int) string { return fmt.Sprintf("an apple or a car, number %d", n) }
 
-// undisturbed has the outputs of runs that nothing disturbs.
+// undisturbed holds the outputs of runs that nothing disturbs.
 var undisturbed = map[kind]string{}
 
 // prepare fills undisturbed.
@@ -210,7 +211,7 @@ func prepare(t *testing.T) {
 	}
 }
 
-// votes checks that each model has said of each item what it says of it.
+// votes checks each model's answer to each item.
 func (w *world) votes(output string) {
 	for line := range strings.Lines(output) {
 		var r result.Result
@@ -225,19 +226,19 @@ func (w *world) votes(output string) {
 	}
 }
 
-// attempt is a run that goes on until it is complete, a machine after the other.
+// attempt is a run that is resumed until it is complete, on one machine after the other.
 type attempt struct {
 	*world
 	*service
 	kind
 	sync     string
-	known    map[string]bool // items that were reported as answered
-	again    map[string]int  // how often what was paid may be paid once more
-	outputs  []string        // that may be there: the last one that was completed, at first none, and later ones that may have been
+	known    map[string]bool // items reported as answered
+	again    map[string]int  // how often a paid answer may be paid once more
+	outputs  []string        // possible contents: the last completed output, at first none, and later ones that may have been completed
 	complete bool
 }
 
-// part is what one machine does of the run.
+// part is one machine's part of the run.
 func (a *attempt) part(m *machine) {
 	resume := ""
 	if newest, ok := journal.RunsOf(filepath.Join(m.dir, "state")).Newest(filepath.Join(m.dir, "p.hcl"), "p"); ok {
@@ -252,7 +253,7 @@ func (a *attempt) part(m *machine) {
 			a.known[r.Text] = true
 		}
 	})
-	if err == nil && !m.died() && m.one(3) { // what is acknowledged is not lost now
+	if err == nil && !m.died() && m.one(3) { // what was acknowledged must not be lost now
 		m.power = true
 		m.die()
 	}
@@ -274,7 +275,8 @@ func (a *attempt) part(m *machine) {
 	a.kept(m)
 }
 
-// lost says what may be paid again: what was under way when the machine died, and what its disk had no room for or did not keep.
+// lost records what may be paid again: calls in progress at the machine's death, and answers that its
+// disk had no room for or did not keep.
 func (a *attempt) lost(m *machine) {
 	a.world.mu.Lock()
 	defer a.world.mu.Unlock()
@@ -287,7 +289,7 @@ func (a *attempt) lost(m *machine) {
 	}
 	for _, j := range a.jobs {
 		for _, text := range j.texts {
-			if m.dead && !j.polled { // its handle was not kept yet
+			if m.dead && !j.polled { // its handle was not stored yet
 				a.again["later about "+text]++
 			}
 		}
@@ -301,7 +303,7 @@ func (a *attempt) kept(m *machine) {
 		a.Errorf("the output is torn or lost:\n%s", text)
 	}
 	switch runs := journal.RunsOf(filepath.Join(m.dir, "state")); {
-	case m.died() && m.power && a.sync == "none": // they may be lost
+	case m.died() && m.power && a.sync == "none": // the answers may be lost
 		clear(a.known)
 	case m.died() && len(a.known) > 0 && a.outputs[0] == "":
 		id, _ := runs.Last()
@@ -324,7 +326,7 @@ func (a *attempt) kept(m *machine) {
 	})
 }
 
-// done checks what is left when the run is complete.
+// done checks what remains when the run is complete.
 func (a *attempt) done(dir string) {
 	want := undisturbed[a.kind]
 	if len(a.outputs) != 1 || a.outputs[0] != want {
@@ -340,16 +342,17 @@ func (a *attempt) done(dir string) {
 	}
 }
 
-// kinds are the runs that there are.
+// kinds are the kinds of runs.
 var kinds = []kind{{5, false}, {5, true}, {8, false}}
 
-// A run that dies, is short of money, room or a service, and is resumed each time, ends as one that nothing disturbs.
+// A run dies, or lacks money, disk space or a service, and is resumed each time. It ends like an
+// undisturbed run.
 func TestRuns(t *testing.T) {
 	prepare(t)
 	histories(t, 900, liveRun)
 }
 
-// doom draws whether a machine dies, and when: at any step, or with something that is done to the files of a run.
+// doom draws whether and when a machine dies: at any step, or during a change of a run's files.
 func (w *world) doom(m *machine) {
 	m.power, m.doomed = w.one(2), true
 	switch w.draw(4) {
@@ -373,7 +376,7 @@ func liveRun(w *world) {
 	}
 	a.limit, w.slow = 2, w.one(2)
 	dir := w.files(strings.NewReplacer(replace...).Replace(a.text()), a.items)
-	calm := 2 + w.draw(4) // from then on nothing is disturbed
+	calm := 2 + w.draw(4) // from then on nothing disturbs it
 	for part := 0; !a.complete && !w.Failed(); part++ {
 		if part == calm+30 {
 			w.Fatal("the run does not end")

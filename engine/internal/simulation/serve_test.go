@@ -26,14 +26,14 @@ import (
 	"github.com/racflow/racflow/engine/result"
 )
 
-// state is a state of what a pipeline is made from. A voter has the number of the file in its name, and a label that each text
-// is near has the number of the rows, so that an answer shows which version gave it.
+// state is a state of a pipeline's file and rows. A voter has the number of the file in its name. A
+// label that is near every text has the number of the rows. So an answer shows which version gave it.
 type state struct{ file, rows int }
 
-// seen is the newest of both.
+// seen returns the newest numbers of both states.
 func (a state) seen(b state) state { return state{max(a.file, b.file), max(a.rows, b.rows)} }
 
-// site serves a pipeline, while its files change, its clients come and go, and its services fail.
+// site serves a pipeline while its files change, its clients come and go, and its services fail.
 type site struct {
 	*world
 	model   *service
@@ -45,13 +45,13 @@ type site struct {
 	logged  logged
 	flaky   atomic.Bool    // services and stages fail
 	refused atomic.Bool    // a stage has not started
-	work    sync.WaitGroup // of clients, and of those who change the files
+	work    sync.WaitGroup // of clients, and of writers of the files
 
-	changing sync.Mutex        // files: nobody waits for a turn with it
+	changing sync.Mutex        // guards the files; nobody waits for a turn while holding it
 	newest   state             // of the files
-	oldest   state             // that a request may get that begins now
-	broken   bool              // what is there is no pipeline
-	texts    map[string]string // that they hold
+	oldest   state             // the oldest state that a new request may get
+	broken   bool              // the files are no valid pipeline
+	texts    map[string]string // contents of the files
 	writes   int
 }
 
@@ -111,7 +111,7 @@ func (s *site) now() (oldest, newest state, broken bool) {
 	return s.oldest, s.newest, s.broken
 }
 
-// reached notes a state that has answered: no later request may get an older one.
+// reached records a state that has answered: no later request may get an older one.
 func (s *site) reached(is state) {
 	s.changing.Lock()
 	defer s.changing.Unlock()
@@ -153,7 +153,7 @@ func (s *site) open() error {
 	return nil
 }
 
-// shake lets the service and stages fail, or no longer.
+// shake makes the service and stages fail, or work again.
 func (s *site) shake(flaky bool) {
 	s.flaky.Store(flaky)
 	s.mu.Lock()
@@ -167,7 +167,7 @@ func (s *site) shake(flaky bool) {
 	}
 }
 
-// post sends a request. Without an error, it is answered to its end.
+// post sends a request. Without an error, the answer is complete.
 func (s *site) post(ctx context.Context, path, kind string, body io.Reader) (status int, answer []byte, err error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://site/v1/pipelines/p/"+path, body)
 	if err != nil {
@@ -186,8 +186,8 @@ func (s *site) post(ctx context.Context, path, kind string, body io.Reader) (sta
 	return response.StatusCode, answer, err
 }
 
-// ask asks about texts, in one request, of which somebody sends one after the other. It reports whether all voters have voted on
-// each.
+// ask asks about texts in one request, whose sender sends one text after the other. It reports
+// whether all voters have voted on each text.
 func (s *site) ask(ctx context.Context, who string, texts ...string) (complete bool) {
 	m := s.m
 	oldest := make([]state, len(texts))
@@ -235,14 +235,14 @@ func (s *site) ask(ctx context.Context, who string, texts ...string) (complete b
 	return complete
 }
 
-// excused reports whether a failure is due to a service that has failed.
+// excused reports whether a failure comes from a service that has failed.
 func (s *site) excused(message string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.lost["service"] > 0 && (strings.Contains(message, "sample.a") || strings.Contains(message, "sample.b"))
 }
 
-// check compares an answer with what the versions can have given that served while it was asked for.
+// check compares an answer with the possible answers of the versions that served meanwhile.
 func (s *site) check(r result.Result, oldest state) (complete bool) {
 	if r.Error != nil {
 		if !s.excused(r.Error.Error()) {
@@ -285,7 +285,7 @@ func (s *site) check(r result.Result, oldest state) (complete bool) {
 	return complete
 }
 
-// visitor asks for something, again and again, and may not wait for the answer.
+// visitor sends requests, again and again, and may not wait for the answer.
 func (s *site) visitor(name string) {
 	m := s.m
 	for i := 0; i < 2 && m.turn(name) == nil; i++ {
@@ -312,7 +312,7 @@ func (s *site) text() string {
 	return fmt.Sprintf("the edition of an apple or a car, number %d", s.draw(30))
 }
 
-// rebuild lets the files be taken up.
+// rebuild makes the server read the files again.
 func (s *site) rebuild() {
 	_, before, broken := s.now()
 	status, answer, err := s.post(s.Context(), "rebuild?wait=true", "application/json", nil)
@@ -339,7 +339,8 @@ func (s *site) editor() {
 	}
 }
 
-// settle lets everything end that is under way: then the newest version serves, and is all that there is.
+// settle waits until everything in progress has ended: then the newest version serves, and nothing
+// else remains.
 func (s *site) settle(stages int64, before []string) {
 	if s.watch {
 		s.write(true, true, false)
@@ -348,7 +349,7 @@ func (s *site) settle(stages int64, before []string) {
 		if s.broken {
 			s.write(true, true, false)
 		}
-		time.Sleep(20 * time.Minute) // longer than what nobody holds has to stay
+		time.Sleep(20 * time.Minute) // longer than an unheld edition has to stay
 		s.write(true, true, false)
 		s.rebuild()
 	}
@@ -369,26 +370,26 @@ func (s *site) settle(stages int64, before []string) {
 		s.Errorf("%d stages run, and a version has %d", n, stages)
 	}
 	made := slices.DeleteFunc(s.editions(), func(e string) bool { return slices.Contains(before, e) })
-	if len(made) != 1 && (!s.watch || !s.refused.Load()) { // what a version has left that did not start, another removes minutes later
+	if len(made) != 1 && (!s.watch || !s.refused.Load()) { // if a version did not start, another removes its edition minutes later
 		s.Errorf("editions of the knowledge are there that nobody searches: %v, and before %v", made, before)
 	}
 }
 
-// editions are those of the knowledge that the state folder has.
+// editions returns the editions of the knowledge in the state folder.
 func (s *site) editions() []string {
 	all, _ := filepath.Glob(filepath.Join(s.m.dir, "state/knowledge/k/k-*"))
 	return slices.DeleteFunc(all, func(path string) bool { return strings.HasSuffix(path, "-labels") })
 }
 
-// A pipeline answers while it changes, and each answer is that of a version that served.
+// A pipeline answers while it changes, and each answer comes from a version that served.
 func TestServe(t *testing.T) { histories(t, 250, serves) }
 
-// What has gone wrong once, by seed.
+// Failures that once occurred, by seed.
 func TestServeFound(t *testing.T) {
 	found(t, map[string]uint64{"a version that cannot be replaced is tried without a pause": 101973}, serves)
 }
 
-// serves is a history of a pipeline that is served.
+// serves is a history of a served pipeline.
 func serves(w *world) {
 	s := &site{world: w, model: w.service(), watch: w.one(2), asks: !w.one(3), texts: map[string]string{}}
 	s.model.limit = 2
@@ -398,7 +399,7 @@ func serves(w *world) {
 		if deaths < 2 && w.one(2) {
 			s.m.deathAt, s.m.power = 1+w.draw(400), w.one(2)
 		}
-		for _, name := range slices.Sorted(maps.Keys(s.texts)) { // whoever writes them lives longer than the machine
+		for _, name := range slices.Sorted(maps.Keys(s.texts)) { // the writer of the files lives longer than the machine
 			_ = s.m.drive.put(filepath.Join(dir, name), []byte(s.texts[name]))
 		}
 		if deaths == 0 || s.broken {
@@ -434,7 +435,7 @@ func (s *site) live(flaky bool) {
 	case !s.m.died():
 		s.Errorf("it does not start: %v", err)
 	}
-	time.Sleep(time.Minute) // what is under way ends
+	time.Sleep(time.Minute) // work in progress ends
 	if s.set != nil {
 		s.set.Close()
 	}

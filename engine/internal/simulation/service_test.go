@@ -22,13 +22,13 @@ import (
 	"github.com/racflow/racflow/sdk/support"
 )
 
-// secret begins the keys for the service, which nobody but it may see.
+// secret is the prefix of the keys for the service, which only the service may see.
 const secret = "sk-hush-hush-"
 
 var (
 	stages  []sdk.Stage // of all histories
 	builtin workspace.Builtin
-	asked   atomic.Pointer[service] // that of the history under way
+	asked   atomic.Pointer[service] // service of the current history
 )
 
 func TestMain(m *testing.M) {
@@ -41,28 +41,28 @@ func TestMain(m *testing.M) {
 	to := http.DefaultTransport.(*http.Transport)
 	to.DisableKeepAlives, to.Proxy = true, nil
 	to.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) { return asked.Load().dial(ctx) }
-	runtime.GOMAXPROCS(1) // or several of those who are woken together would race for what comes next
+	runtime.GOMAXPROCS(1) // otherwise goroutines that wake together would race for the next turn
 	os.Exit(m.Run())
 }
 
-// service is a model that several machines ask. Each key names the machine that uses it.
+// service is a model that several machines ask. Each machine has its own key.
 type service struct {
 	*world
 	pipes
 
 	limit  int                             // calls at a time
-	budget int                             // tokens of a machine; 0: no end
-	price  int                             // tokens of a call
-	flaky  int                             // one in so many calls fails; 0: none
-	down   int                             // so many calls fail
-	spell  int                             // and so many did when the machine began
-	fine   int                             // calls since then that did not
-	sick   string                          // text that it cannot work on
-	sickly map[string]int                  // calls about that
-	paid   map[string]int                  // replies by what was asked
-	calls  int                             // under way
-	tokens map[string]int                  // of the replies to a machine
-	takes  func(what string) time.Duration // how long a call lasts; nil: no time
+	budget int                             // tokens per machine; 0: no limit
+	price  int                             // tokens per call
+	flaky  int                             // one in flaky calls fails; 0: none
+	down   int                             // number of next calls that fail
+	spell  int                             // value of down when the machine began
+	fine   int                             // successful calls since then
+	sick   string                          // text on which it cannot work
+	sickly map[string]int                  // calls about that text
+	paid   map[string]int                  // replies by question
+	calls  int                             // in progress
+	tokens map[string]int                  // tokens of the replies to a machine
+	takes  func(what string) time.Duration // duration of a call; nil: none
 	jobs   []*job
 }
 
@@ -75,7 +75,7 @@ func (w *world) service() *service {
 	return s
 }
 
-// pipes is a network with one address, which somebody listens on.
+// pipes is a network with one address, which has one listener.
 type pipes struct {
 	conns chan net.Conn
 	over  <-chan struct{}
@@ -95,7 +95,7 @@ func (p pipes) dial(ctx context.Context) (net.Conn, error) {
 	}
 }
 
-// Accept, Close and Addr make a net.Listener of it.
+// Accept, Close and Addr make pipes a net.Listener.
 func (p pipes) Accept() (net.Conn, error) {
 	select {
 	case c := <-p.conns:
@@ -108,14 +108,14 @@ func (p pipes) Accept() (net.Conn, error) {
 func (pipes) Close() error   { return nil }
 func (pipes) Addr() net.Addr { return &net.UnixAddr{Name: "pipe"} }
 
-// says is the model's answer to a text, which only the two decide.
+// says returns the model's answer to a text, which depends only on these two.
 func says(model, text string, labels []string) string {
 	h := fnv.New32a()
 	fmt.Fprint(h, model, " ", text)
 	return labels[int(h.Sum32()%uint32(len(labels)))]
 }
 
-// ServeHTTP answers a request to complete a chat.
+// ServeHTTP answers a chat completion request.
 func (s *service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	var body struct {
 		Model    string
@@ -146,7 +146,7 @@ func (s *service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	s.check(m)
 	if s.takes != nil && support.SleepFor(r.Context(), s.takes(what)) != nil {
-		panic(http.ErrAbortHandler) // who asked has gone
+		panic(http.ErrAbortHandler) // the client has gone
 	}
 	switch status := s.status(text, what); {
 	case r.Context().Err() != nil, status == 0:
@@ -180,7 +180,7 @@ func (s *service) begin() (done func()) {
 	})
 }
 
-// check holds the limits that the file says.
+// check checks the limits in the file.
 func (s *service) check(m *machine) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -192,10 +192,10 @@ func (s *service) check(m *machine) {
 	}
 }
 
-// lie is the status of a reply that says it is well and is none.
+// lie is the status of a reply that claims success and is invalid.
 const lie = -1
 
-// status is that of the reply to a call; 0: the connection breaks.
+// status returns the status of the reply to a call; 0: the connection breaks.
 func (s *service) status(text, what string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -208,7 +208,7 @@ func (s *service) status(text, what string) int {
 	case s.sick == text:
 		if s.sickly[what]++; s.sickly[what] > 40 {
 			s.Errorf("%s is asked for %d times in vain", what, s.sickly[what])
-			s.sick = "" // or it goes on for ever
+			s.sick = "" // otherwise it would never end
 		}
 		status = bad[0]
 	case s.flaky > 0 && s.random.IntN(s.flaky) == 0:
@@ -222,7 +222,7 @@ func (s *service) status(text, what string) int {
 	return status
 }
 
-// disturb draws what the service suffers from while a machine asks it.
+// disturb draws the service's troubles for one machine.
 func (s *service) disturb(suffers bool, k kind) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

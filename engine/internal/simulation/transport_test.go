@@ -26,7 +26,8 @@ func (m *machine) start(all []sdk.Stage) func(context.Context, host.Spec) (any, 
 	return m.startIn(m.ctx, "", all)
 }
 
-// startIn is start for one of several processes on the machine, whose stages end with its life.
+// startIn is start for one of several processes on the machine; the stages end with the life of this
+// process.
 func (m *machine) startIn(life context.Context, prefix string, all []sdk.Stage) func(context.Context, host.Spec) (any, error) {
 	return func(ctx context.Context, s host.Spec) (any, error) {
 		at := slices.IndexFunc(all, func(i sdk.Stage) bool { return i.Kind == s.Kind && i.Name == s.Use })
@@ -82,7 +83,7 @@ func (m *machine) startIn(life context.Context, prefix string, all []sdk.Stage) 
 	}
 }
 
-// process is a stage as the engine sees one that runs as a process.
+// process is a stage that the engine sees as a process.
 type process struct {
 	*wire.Stage
 	fingerprint string
@@ -92,7 +93,7 @@ type process struct {
 func (p process) Fingerprint() string { return p.fingerprint }
 func (p process) Close() error        { p.end(); return nil }
 
-// link is the way to a stage in memory.
+// link is the connection to a stage in memory.
 type link struct {
 	m      *machine
 	what   string
@@ -109,7 +110,7 @@ func (l *link) sees(name string, message any) {
 	}
 }
 
-// Invoke implements wire.Caller by the handlers that gRPC would call.
+// Invoke implements wire.Caller with the handlers that gRPC would call.
 func (l *link) Invoke(ctx context.Context, method string, request, reply any, _ ...grpc.CallOption) error {
 	name := path.Base(method)
 	about := name + " " + digest(request.(proto.Message))
@@ -187,7 +188,7 @@ func (f *fitting) Recv() (*stagepb.FitRequest, error) {
 	return request, err
 }
 
-// digest tells requests apart, whoever comes first.
+// digest tells requests apart, independent of their order.
 func digest(m proto.Message) string {
 	raw, _ := proto.MarshalOptions{Deterministic: true}.Marshal(m)
 	h := fnv.New32a()
@@ -195,13 +196,13 @@ func digest(m proto.Message) string {
 	return fmt.Sprintf("%08x", h.Sum32())
 }
 
-// works notes that a stage works on texts, until done.
+// works records that a stage works on texts, until done.
 func (m *machine) works(texts []string) (done func()) {
 	add := func(n int) {
 		m.mu.Lock()
 		defer m.mu.Unlock()
 		for _, text := range texts {
-			if !m.dead { // what was under way at its death stays so
+			if !m.dead { // work that was in progress at its death stays recorded
 				m.open[text] += n
 			}
 		}

@@ -28,11 +28,11 @@ var (
 )
 
 var (
-	errDead = errors.New("this machine is dead") // what a machine that has died gets from everything
+	errDead = errors.New("this machine is dead") // every call of a dead machine returns this
 	errAway = errors.New("the service is away")
 )
 
-// world is all that happens in one history.
+// world is everything in one history.
 type world struct {
 	*testing.T
 	seed    uint64
@@ -50,14 +50,14 @@ type world struct {
 	machines map[string]*machine // by name
 }
 
-// turn is somebody who waits at a seam.
+// turn is a waiting call at a seam.
 type turn struct {
 	m    *machine
 	what string
 	free chan struct{}
 }
 
-// histories goes through n histories. Each has its own seed, and live is what happens in it.
+// histories runs n histories. Each has its own seed; live is its scenario.
 func histories(t *testing.T, n int, live func(*world)) {
 	switch {
 	case *seeds > 0:
@@ -75,7 +75,7 @@ func histories(t *testing.T, n int, live func(*world)) {
 	t.Logf("%d histories with %v", n, total)
 }
 
-// found goes through histories that have once found a defect.
+// found runs histories that once found a defect.
 func found(t *testing.T, seeds map[string]uint64, live func(*world)) {
 	for name, seed := range seeds {
 		t.Run(name, func(t *testing.T) { history(t, seed, live) })
@@ -85,9 +85,9 @@ func found(t *testing.T, seeds map[string]uint64, live func(*world)) {
 func history(t *testing.T, seed uint64, live func(*world)) *world {
 	w := &world{seed: seed, random: rand.New(rand.NewPCG(seed, 41)), lost: map[string]int{}, machines: map[string]*machine{}}
 	synctest.Test(t, func(t *testing.T) {
-		w.T, w.over, w.arrived = t, make(chan struct{}), make(chan struct{}, 1) // which belong to the bubble
+		w.T, w.over, w.arrived = t, make(chan struct{}), make(chan struct{}, 1) // both channels belong to the bubble
 		cryptotest.SetGlobalRandom(t, seed)
-		dir := filepath.Join(memory(), fmt.Sprintf("history-%010d", rand.Uint32())) // as long each time: paths are in files
+		dir := filepath.Join(memory(), fmt.Sprintf("history-%010d", rand.Uint32())) // of constant length, since files contain paths
 		if err := os.Mkdir(dir, 0o700); err != nil {
 			t.Fatal(err)
 		}
@@ -108,7 +108,8 @@ func history(t *testing.T, seed uint64, live func(*world)) *world {
 	return w
 }
 
-// memory is a folder of files in memory, if the system has one: the simulated disks need no real one.
+// memory returns a folder of files in memory, if the system has one: the simulated disks need no real
+// disk.
 func memory() string {
 	const dir = "/dev/shm"
 	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
@@ -117,7 +118,7 @@ func memory() string {
 	return dir
 }
 
-// turns lets those who wait go on, one at a time, once everything else rests.
+// turns lets waiting calls continue, one at a time, once everything else rests.
 func (w *world) turns() {
 	for {
 		select {
@@ -146,20 +147,20 @@ func (w *world) turns() {
 	}
 }
 
-// draw is a number below n.
+// draw returns a number below n.
 func (w *world) draw(n int) int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.random.IntN(n)
 }
 
-// one is true once in n times.
+// one returns true once in n times.
 func (w *world) one(n int) bool { return w.draw(n) == 0 }
 
-// drawn is a name that the system draws, and no seed.
+// drawn matches names that the system draws, independent of the seed.
 var drawn = regexp.MustCompile(`new-\d+|\b[0-9a-f]{16}\b`)
 
-// note adds to the history.
+// note adds a line to the history.
 func (w *world) note(format string, args ...any) {
 	text := drawn.ReplaceAllString(strings.ReplaceAll(fmt.Sprintf(format, args...), w.dir, ""), "*")
 	w.mu.Lock()
@@ -167,7 +168,7 @@ func (w *world) note(format string, args ...any) {
 	w.history = append(w.history, text)
 }
 
-// fault counts a fault of a kind, and notes it.
+// fault counts a fault of a kind, and adds it to the history.
 func (w *world) fault(kind, format string, args ...any) {
 	w.note(kind+": "+format, args...)
 	w.mu.Lock()
@@ -175,7 +176,7 @@ func (w *world) fault(kind, format string, args ...any) {
 	w.lost[kind]++
 }
 
-// faults is how many faults of these kinds there were.
+// faults returns the number of faults of these kinds.
 func (w *world) faults(kinds ...string) (times int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -185,7 +186,7 @@ func (w *world) faults(kinds ...string) (times int) {
 	return times
 }
 
-// machine is a computer with a process on it, and a disk.
+// machine is a computer with a process and a disk.
 type machine struct {
 	*world
 	name   string
@@ -193,30 +194,30 @@ type machine struct {
 	drive  *drive
 	ctx    context.Context // ends with its death
 	cancel context.CancelFunc
-	sees   func(l *link, name string, message any) // gets what goes to stages; nil: nobody looks
+	sees   func(l *link, name string, message any) // receives every message to a stage; nil: nobody looks
 
-	stages  atomic.Int64 // that run
-	refuses func() bool  // a stage that is to start does not; nil: each does
+	stages  atomic.Int64 // running stages
+	refuses func() bool  // reports whether the next stage fails to start; nil: all start
 
-	deathAt int // the step with which it dies; 0: it lives on
+	deathAt int // the step at which it dies; 0: never
 	deathOn struct {
 		op   support.Op
 		file string // the end of its name
 		n    int    // the n-th time
 	}
-	deathSeal int  // instead: how many times it still forces or renames something, the last time in vain; 0: it does not count
-	power     bool // it is the power that fails
+	deathSeal int  // instead: the number of remaining syncs and renames, the last of which fails; 0: off
+	power     bool // dies by a power failure
 	doomed    bool // it may die
 	steps     int
 	dead      bool
-	left      string // what its death left of its folder
+	left      string // the folder that its death left
 
-	writes  atomic.Bool    // it has the output
-	outputs []string       // of runs that may be there
-	open    map[string]int // stages that work on a text
+	writes  atomic.Bool    // it has opened the output
+	outputs []string       // possible outputs of its runs
+	open    map[string]int // number of stages that work on a text
 }
 
-// machine begins to live, with what is in a folder.
+// machine starts a machine with the contents of a folder.
 func (w *world) machine(dir string) *machine {
 	w.mu.Lock()
 	m := &machine{world: w, name: fmt.Sprint("m", len(w.machines)+1), dir: dir, open: map[string]int{}}
@@ -227,13 +228,13 @@ func (w *world) machine(dir string) *machine {
 	return m
 }
 
-// end is a calm end: nothing is lost.
+// end ends the machine calmly: nothing is lost.
 func (m *machine) end() {
 	m.cancel()
 	m.drive.unwatch()
 }
 
-// turn waits until the machine may go on with something.
+// turn waits until the machine may take its next step.
 func (m *machine) turn(what string) error {
 	t := &turn{m, m.name + " " + what, make(chan struct{})}
 	m.mu.Lock()
@@ -252,7 +253,7 @@ func (m *machine) turn(what string) error {
 	return m.step()
 }
 
-// step counts something that the machine does, and is its death if that comes with it.
+// step counts a step of the machine, and kills the machine if its time has come.
 func (m *machine) step() error {
 	m.mu.Lock()
 	if m.dead {
@@ -269,7 +270,7 @@ func (m *machine) step() error {
 	return nil
 }
 
-// die ends the machine as kill -9 does, or as the power does when it fails.
+// die ends the machine like kill -9, or like a power failure.
 func (m *machine) die() {
 	m.mu.Lock()
 	m.dead = true
@@ -289,14 +290,15 @@ func (m *machine) died() bool {
 	return m.dead
 }
 
-// survive puts what a death has left in the place of the machine's folder, for the next one.
+// survive replaces the machine's folder by what a death has left, for the next machine.
 func (m *machine) survive() {
 	if err := errors.Join(os.RemoveAll(m.dir), os.Rename(m.left, m.dir)); err != nil {
 		m.Fatal(err)
 	}
 }
 
-// A seed has one history. What a turn sets free at the same time is ordered by Go's scheduler, so that some have two.
+// A seed has one history. Go's scheduler orders the calls that one turn frees at the same time, so
+// that some seeds have two.
 func TestSame(t *testing.T) {
 	prepare(t)
 	same := 0

@@ -146,8 +146,8 @@ func TestOneExample(t *testing.T) {
 		return r
 	}
 	for name, test := range map[string]struct {
-		rows           int // of a and b each
-		c              int // of c
+		rows           int // rows of a and of b
+		c              int // rows of c
 		heldOut, model bool
 		bound          bool
 	}{

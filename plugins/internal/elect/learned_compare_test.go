@@ -118,16 +118,16 @@ func better(a, b []bool) (by, se float64) {
 	return by, math.Sqrt((squares - by*by) / n)
 }
 
-// compared counts subsets of voters on which an election that was fitted on some rows has
-// met, on others, the voter that is best on those rows.
+// compared counts subsets of voters. An election that was fitted on some rows meets, on other rows,
+// the voter that is best on those.
 type compared struct {
 	labels       []string
 	rows, others []sdk.TrainingRow
 
 	onRows, onOthers map[string][]bool // where each voter alone is right
 	sets             int
-	shown            int // where it is certain that the best voter is at most half a point better
-	lost             int // where it is certain that it is more than half a point better
+	shown            int // sets where the best voter is certainly at most half a point better
+	lost             int // sets where it is certainly more than half a point better
 	gain             float64
 }
 

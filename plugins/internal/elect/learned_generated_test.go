@@ -15,14 +15,14 @@ import (
 // generated are the voters of generate, in the order of its samples.
 var generated = []string{"good", "middling", "copy", "model", "weak", "adversary", "specialist", "mute"}
 
-// generate makes rows with the votes of voters about which everything is known. Rows differ
-// in how hard they are, so that voters err together.
+// generate makes rows with the votes of voters whose properties are known. Rows differ in difficulty,
+// so that voters err together.
 //
-//   - good and middling give distributions, and share a part of what misleads them;
-//   - copy says what middling says;
+//   - good and middling give distributions, and share some of their errors;
+//   - copy repeats middling;
 //   - model answers 1 to 6 times, often off the list of labels;
 //   - weak answers once and is right on 4 of 10;
-//   - adversary knows the label and names another, nearly always;
+//   - adversary knows the label and nearly always names another;
 //   - specialist is nearly always right, and abstains on most rows;
 //   - mute has no acceptable answer.
 func generate(seed uint64, n int) (labels []string, rows []sdk.TrainingRow) {
@@ -61,7 +61,7 @@ func generate(seed uint64, n int) (labels []string, rows []sdk.TrainingRow) {
 		middling := distribution(3, .5)
 		add("middling", middling)
 		add("copy", slices.Clone(middling))
-		means := truth // what the model believes, with some doubt
+		means := truth // the model's belief, which may be wrong
 		if random.Float64() < .2+.3*hard {
 			means = other(truth)
 		}
@@ -86,7 +86,7 @@ func generate(seed uint64, n int) (labels []string, rows []sdk.TrainingRow) {
 	return labels, rows
 }
 
-// ballotOf is the softmax of scores, best first.
+// ballotOf returns the softmax of scores, best first.
 func ballotOf(labels []string, scores []float64) []sdk.Answer {
 	answers, sum := make([]sdk.Answer, len(labels)), 0.0
 	for i, s := range scores {
@@ -208,8 +208,8 @@ func TestCalibratedWithoutVoters(t *testing.T) {
 	}
 }
 
-// calibrationError is the expected calibration error with 15 bins of equal width (Guo et
-// al., "On calibration of modern neural networks", 2017).
+// calibrationError returns the expected calibration error with 15 bins of equal width (Guo et al.,
+// "On calibration of modern neural networks", 2017).
 func calibrationError(confidences []float64, ok []bool) (sum float64) {
 	const bins = 15
 	var gap [bins]float64
@@ -226,7 +226,7 @@ func calibrationError(confidences []float64, ok []bool) (sum float64) {
 	return sum
 }
 
-// scored returns the mean negative log-likelihood and Brier score of confidences, as
+// scored returns the mean negative log-likelihood and the Brier score of confidences, as
 // probabilities that the answers are right.
 func scored(confidences []float64, ok []bool) (nll, brier float64) {
 	for i, c := range confidences {

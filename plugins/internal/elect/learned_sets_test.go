@@ -39,7 +39,7 @@ func setRows(n int, seed uint64) []sdk.TrainingRow {
 	return rows
 }
 
-// electSets fits an election to rows, and returns its verdicts on others.
+// electSets fits an election to rows, and returns its verdicts on other rows.
 func electSets(t *testing.T, config string, rows, others []sdk.TrainingRow) (sdk.Elector, []sdk.Verdict) {
 	t.Helper()
 	setup := sets
@@ -112,7 +112,7 @@ func TestLearnedSets(t *testing.T) {
 		t.Errorf("precision %.3f, where 0.95 was asked for; else it is %.3f", promised, precision)
 	}
 
-	// Likely labels follow those of the answer.
+	// Likely labels follow the answer's labels.
 	_, all := electSets(t, `{"labels": 6}`, rows, others[:50])
 	for i, v := range all {
 		if n := len(verdicts[i].Labels); v.Answer != verdicts[i].Answer || len(v.Labels) != 6 || !slices.Equal(v.Labels[:n], verdicts[i].Labels) || v.Labels[n].Confidence > v.Labels[n-1].Confidence {
@@ -120,7 +120,7 @@ func TestLearnedSets(t *testing.T) {
 		}
 	}
 
-	// What was learnt can be given as arguments.
+	// The learnt values can be given as arguments.
 	given := string(must.Get(json.Marshal(e.(sdk.Resolver).Resolved()))(t))
 	_, again := electSets(t, given, nil, others[:50])
 	for i, v := range again {
@@ -135,7 +135,7 @@ func TestLearnedSets(t *testing.T) {
 		t.Errorf("confidence %v after rows in another order, and not %v", reversed[7].Confidence, verdicts[7].Confidence)
 	}
 
-	// Where a voter is missing, the other decides.
+	// If one voter is missing, the other decides.
 	for i := range others {
 		others[i].Samples = others[i].Samples[:1]
 	}

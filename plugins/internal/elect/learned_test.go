@@ -28,8 +28,8 @@ import (
 	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
-// sample makes a sample: labels and weights in turn. "!a" is not accepted, "-" is none of
-// the labels.
+// learnedSample makes a sample from labels and weights in turn. "!a" is not accepted, "-" means that
+// no label fits.
 func learnedSample(voter string, answers ...any) sdk.Sample {
 	s := sdk.Sample{Voter: voter}
 	for i := 0; i < len(answers); i += 2 {
@@ -188,7 +188,7 @@ func TestLikelyLabels(t *testing.T) {
 			t.Errorf("round %d: the likeliest of %v is %v", round, got.Labels, few.Labels)
 		}
 	}
-	// What ties with the answer stands behind it, however the numbers are rounded.
+	// A label that ties with the answer follows it, however the numbers are rounded.
 	tied := learnedElect(t, open(t, elect.Learned(), `{"weights": {"knn": 2, "linear": 2.0000000001}, "labels": 2}`), labels,
 		[]sdk.TrainingRow{{Samples: []sdk.Sample{learnedSample("knn", "a", 1.), learnedSample("linear", "b", 1.)}}})[0]
 	if tied.Answer != "a" || tied.Labels[0].Label != "a" || tied.Labels[1].Label != "b" {
@@ -196,7 +196,7 @@ func TestLikelyLabels(t *testing.T) {
 	}
 }
 
-// Texts are no labels.
+// Free texts are no labels.
 func TestNoLabels(t *testing.T) {
 	e := open(t, elect.Learned(), `{"weights": {"llm": 1}}`)
 	_, err := e.Elect(t.Context(), sdk.Batch{Items: make([]sdk.Item, 1)})
@@ -265,7 +265,7 @@ func TestState(t *testing.T) {
 	if got := string(learn(t, rows)); got != want {
 		t.Errorf("state %s", got)
 	}
-	// The slope of the penalty is that of the likelihood, and bad is no better than nothing.
+	// The slope of the penalty equals that of the likelihood, and bad is no better than nothing.
 	before := math.Log(2) / math.Sqrt2
 	if w := 2.1538; math.Abs(.125*(w-before)-2/(1+math.Exp(w))) > 1e-4 || .125*before > 2/(1+math.Exp(-w)) {
 		t.Error("the weight is not the best one")
@@ -328,7 +328,7 @@ func TestOtherItemsChangeNothing(t *testing.T) {
 	one := []sdk.TrainingRow{{Samples: []sdk.Sample{learnedSample("llm", "a", 1.)}}}
 	want := learnedElect(t, e, []string{"a", "b"}, one)
 	crowd := []sdk.TrainingRow{{Samples: []sdk.Sample{learnedSample("x", "a", 1.), learnedSample("y", "b", 1.), learnedSample("z", "b", 1.)}}}
-	for range 20 { // an election remembers the names of voters, for speed
+	for range 20 { // for speed, an election remembers the names of voters
 		learnedElect(t, e, []string{"a", "b"}, crowd)
 		if got := learnedElect(t, e, []string{"a", "b"}, one); !reflect.DeepEqual(got, want) {
 			t.Fatalf("after an item with other voters: %+v, before it %+v", got, want)
@@ -560,7 +560,7 @@ func cosine(a, b []float32) float64 {
 	return ab / math.Sqrt(aa*bb)
 }
 
-// halves deals rows into two halves.
+// halves divides rows into two halves.
 func halves(rows []sdk.TrainingRow, seed uint64) (a, b []sdk.TrainingRow) {
 	for i, at := range rand.New(rand.NewPCG(seed, 0)).Perm(len(rows)) {
 		if i%2 == 0 {

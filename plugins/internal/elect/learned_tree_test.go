@@ -104,7 +104,7 @@ func TestLearnedTree(t *testing.T) {
 		}
 		t.Logf("answer_at %v: %.3f right, %.2f levels, %d below", at, right, float64(depth)/float64(len(verdicts)), below)
 	}
-	// What was learnt can be given as arguments.
+	// The learnt values can be given as arguments.
 	given := must.Get(json.Marshal(e.(sdk.Resolver).Resolved()))(t)
 	_, again := electTree(t, tree, string(given), nil, others[:50])
 	for i, v := range again {

@@ -14,8 +14,8 @@ import (
 	"github.com/racflow/racflow/sdk/sdktest"
 )
 
-// sample makes a sample of accepted answers, best first; "!a" is not accepted,
-// "-" is none of the labels.
+// sampled makes a sample of accepted answers, best first; "!a" is not accepted, "-" means that no
+// label fits.
 func sampled(voter string, labels ...string) sdk.Sample {
 	s := sdk.Sample{Voter: voter}
 	for i, label := range labels {
@@ -69,8 +69,6 @@ func TestFirstConformance(t *testing.T) { sdktest.Stage(t, elect.First(), `{}`) 
 
 func TestFirstGolden(t *testing.T) { apitest.CheckReply(t, elect.First(), `{}`, "1 26394ef32fe53802") }
 
-// sample makes a sample of accepted answers, best first; "!a" is not accepted,
-// "-" is none of the labels.
 func TestMajorityElect(t *testing.T) {
 	tests := []struct {
 		name      string
@@ -229,8 +227,6 @@ func TestSoftArguments(t *testing.T) {
 
 func TestSoftGolden(t *testing.T) { apitest.CheckReply(t, elect.Soft(), `{}`, "1 c318fdb00dfe6309") }
 
-// sample makes a sample of accepted answers, best first; "!a" is not accepted,
-// "-" is none of the labels.
 func TestWeightedElect(t *testing.T) {
 	labels := []string{"a", "b", "c", "d", "e"}
 	worth := func(p float64) float64 { return ballot.Worth(p, 5) }

@@ -15,7 +15,7 @@ import (
 	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
-// form is one of the two forms.
+// form is one of the two request forms.
 type form struct {
 	read  func([]byte) (Request, error)
 	write func(string, Request, []Answer, sdk.Usage) any

@@ -14,7 +14,7 @@ import (
 	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
-// attachedTo is the intent pipeline over a collection that another program makes.
+// attachedTo returns the intent pipeline over an external collection.
 func attachedTo(path string) string {
 	return strings.NewReplacer(`  source { path = "rows.tsv" }`+"\n", "", `use = "hashing"`, `use = "alphabet"`,
 		`store { use = "local" }`, "store {\n    use = \"theirs_file\"\n    config { collection = \""+path+"\" }\n  }").Replace(intent)
@@ -55,7 +55,7 @@ func TestWatchAttached(t *testing.T) {
 	}
 	for _, step := range []struct {
 		name    string
-		content string // of the file; empty: it stays
+		content string // of the file; empty: unchanged
 		after   time.Duration
 		took    bool
 	}{
@@ -103,7 +103,7 @@ func TestWatchUnusable(t *testing.T) {
 	}
 	p := s.pipeline("intent")
 	w, now := watcher{pipeline: p}, time.Now()
-	for range 9 { // as often as it would be in vain
+	for range 9 { // more tries would be in vain
 		w.checkFiles(now)
 		w.checkFiles(now)
 		now = now.Add(again.Max)

@@ -29,8 +29,8 @@ func stages(t testing.TB) map[string]int {
 	return found
 }
 
-// TestKilled: each stage is ended with kill -9 under load, again and again. Every request gets the right
-// answer or an error, and the pipeline answers afterwards with as many processes as before.
+// TestKilled: each stage is killed with signal 9 under load, again and again. Every request gets the
+// right answer or an error. Afterwards the pipeline answers with as many processes as before.
 func TestKilled(t *testing.T) { testKilled(t, intent) }
 
 func testKilled(t *testing.T, intent string) {
@@ -55,7 +55,7 @@ func testKilled(t *testing.T, intent string) {
 				r, err := p.Answer(context.Background(), workspace.Item{Text: text})
 				switch {
 				case err != nil:
-					t.Errorf("%v", err) // the item's failure is in the result
+					t.Errorf("%v", err) // an item's error belongs in the result
 					return
 				case r.Error != nil:
 				case string(r.Answer) != label:
@@ -91,7 +91,7 @@ func TestMended(t *testing.T) {
 	dir, o := folder(t, map[string]string{"p.hcl": intent, "rows.tsv": fruit})
 	p := started(t, o, filepath.Join(dir, "p.hcl")).pipeline("intent")
 	first := p.current()
-	// The store's process finds its collection gone when it is started again.
+	// After its restart, the store's process finds that its collection is gone.
 	collection := p.Status().Knowledge[0].Collection
 	must.Do(t, os.RemoveAll(filepath.Join(dir, "state/knowledge/k", collection)))
 	for name, pid := range stages(t) {
@@ -116,7 +116,7 @@ func TestHeld(t *testing.T) {
 	dir, o := folder(t, map[string]string{"p.hcl": intent, "rows.tsv": fruit})
 	file := filepath.Join(dir, "p.hcl")
 	p := started(t, o, file).pipeline("intent")
-	other := started(t, o, file).pipeline("intent") // as another process
+	other := started(t, o, file).pipeline("intent") // as another process would
 	collection := p.Status().Knowledge[0].Collection
 	if got := other.Status().Knowledge[0].Collection; got != collection {
 		t.Fatalf("two that serve the same have %s and %s", collection, got)

@@ -100,7 +100,7 @@ func TestOpenRefuses(t *testing.T) {
 	}
 }
 
-// TestVariables: of several files, each gets the variables that it declares.
+// TestVariables: each of several files gets the variables that it declares.
 func TestVariables(t *testing.T) {
 	with := "variable \"rows\" { default = \"none.tsv\" }\n" + strings.Replace(intent, `"rows.tsv"`, "var.rows", 1)
 	dir, o := folder(t, map[string]string{"p.hcl": with, "q.hcl": strings.Replace(intent, `"intent"`, `"other"`, 1), "rows.tsv": fruit})

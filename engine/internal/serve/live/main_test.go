@@ -16,7 +16,7 @@ import (
 
 var builtin = workspace.Serve(append(plugins.All(), gate(), enginetest.Alphabet(), enginetest.TheirsFile()))
 
-// intent is a pipeline of a folder's rows.
+// intent is a pipeline over the rows in a folder.
 const intent = `
 knowledge "k" {
   source { path = "rows.tsv" }
@@ -75,7 +75,8 @@ func ask(t testing.TB, p *Pipeline, text string) string {
 	return string(r.Answer)
 }
 
-// generations are those of the knowledge of a file, and those of them that a build would remove.
+// generations returns the index versions of the knowledge of a file, and those that a build would
+// remove.
 func generations(t testing.TB, o Options, file string) (all, superseded []generation.Generation) {
 	t.Helper()
 	w := must.Get(workspace.NewWorkspace(t.Context(), o.Engine))(t)

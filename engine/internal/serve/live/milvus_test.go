@@ -15,7 +15,7 @@ import (
 	"github.com/racflow/racflow/sdk/support"
 )
 
-// milvusServer is the process of the server that the test at hand has started; 0: none.
+// milvusServer is the process id of the current test's server; 0: none.
 var milvusServer int
 
 // milvus starts a Milvus server on loopback, which ends with the test, and returns its address.
@@ -25,7 +25,7 @@ func milvus(t *testing.T) string {
 		t.Skip("it takes minutes with a real Milvus engine: set RACFLOW_TEST_MILVUS to 1")
 	}
 	port, address := "", ""
-	for address == "" { // below those ports that a system gives to connections
+	for address == "" { // below the ports that a system gives to connections
 		port = strconv.Itoa(20_000 + rand.IntN(10_000))
 		if listener, err := net.Listen("tcp", "127.0.0.1:"+port); err == nil {
 			address = listener.Addr().String()
@@ -52,8 +52,8 @@ func milvus(t *testing.T) string {
 	}
 }
 
-// inMilvus is the pipeline intent with its knowledge on a server of the test's own. The server takes memory
-// for many vectors of each collection, so these are short.
+// inMilvus returns the pipeline intent with its knowledge on a server of the test. The vectors are
+// short, since the server takes memory for many vectors of each collection.
 func inMilvus(t *testing.T) string {
 	t.Helper()
 	return strings.NewReplacer(

@@ -13,7 +13,7 @@ import (
 	"github.com/racflow/racflow/sdk/support"
 )
 
-// gatedPipeline is served with a voter that waits, in batches of two.
+// gatedPipeline serves a pipeline with a voter that waits, in batches of two.
 func gatedPipeline(t *testing.T, queue int) (p *Pipeline, gate string) {
 	t.Helper()
 	gate = t.TempDir()
@@ -96,7 +96,7 @@ func waits(t *testing.T, p *Pipeline, n int) {
 	}
 }
 
-// TestLeft: a batch that nobody waits for any more ends.
+// TestLeft: a batch that nobody waits for ends.
 func TestLeft(t *testing.T) {
 	p, gate := gatedPipeline(t, 0)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -112,7 +112,7 @@ func TestLeft(t *testing.T) {
 	}
 }
 
-// TestClosed: the end of the set ends requests that are under way, and those that wait.
+// TestClosed: the end of the set ends requests in progress, and those that wait.
 func TestClosed(t *testing.T) {
 	p, gate := gatedPipeline(t, 0)
 	_, batches := p.current().room()

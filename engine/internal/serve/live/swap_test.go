@@ -23,7 +23,8 @@ import (
 // turned has the rows of fruit with swapped labels.
 const turned = "text\tlabel\nred apple\tvehicle\ngreen pear\tvehicle\nblue car\tfruit\nfast train\tfruit\n"
 
-// children are the processes that this one has started, stages and their keepers, without a Milvus server.
+// children returns the child processes, which are stages and their launchers, without a Milvus
+// server.
 func children(t testing.TB) (pids []int) {
 	t.Helper()
 	tasks, err := os.ReadDir("/proc/self/task")
@@ -157,7 +158,7 @@ func testSwapUnderLoad(t *testing.T, intent string) {
 					t.Errorf("%+v, %v", r, err)
 					return
 				}
-				for _, v := range r.Votes { // all are of one state
+				for _, v := range r.Votes { // all votes come from one state
 					if v.Weight > 0.9 && v.Answer != string(r.Answer) {
 						t.Errorf("%+v", r)
 					}
@@ -195,7 +196,7 @@ func testSwapUnderLoad(t *testing.T, intent string) {
 	}
 }
 
-// open counts the files that are open.
+// open returns the number of open files.
 func open(t testing.TB) int {
 	t.Helper()
 	all, err := os.ReadDir("/proc/self/fd")

@@ -159,7 +159,7 @@ func TestAllBlocks(t *testing.T) {
 	check(nil, grammar.Block{Blocks: grammar.Blocks()})
 }
 
-// Every name that a rule may use is completed where it has a value, and explained.
+// Every name that a rule may use is completed if it has a value there, and explained.
 func TestAllRuleNames(t *testing.T) {
 	places := map[rule.Kind]string{
 		rule.When: "sample \"t\" { when = \"%\" }", rule.Keep: "retrieve \"t\" { keep = \"%\" }",

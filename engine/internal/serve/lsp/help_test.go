@@ -48,7 +48,7 @@ func (c *testCatalog) Uses(kind sdk.Kind) []string {
 	return all
 }
 
-// mark is the cursor in the texts of tests.
+// mark marks the cursor in the texts of tests.
 const mark = "¦"
 
 // at is a request about the place of the mark in a text. Variables have values if the text without
