@@ -22,8 +22,8 @@ import (
 	"github.com/racflow/racflow/sdk/sdktest"
 )
 
-// fake is a model whose scores are written in the passages: the number behind the last colon.
-// A word is a token.
+// fake is a model that reads a passage's score from the passage: the number after the last colon. A
+// word is a token.
 type fake struct {
 	mu    sync.Mutex
 	calls [][]encoder.Pair
@@ -251,7 +251,7 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// worker is a model that takes some work for a token.
+// worker is a model that works for some time on each token.
 type worker struct {
 	fake
 	sum float64
@@ -351,7 +351,7 @@ func TestWrongModel(t *testing.T) {
 	t.Setenv(sdk.ModelsVariable, t.TempDir())
 	none := filepath.Join(t.TempDir(), "ranker")
 	for _, c := range []struct {
-		name, config, invalid, closed string // what Validate and Open say; empty: nothing
+		name, config, invalid, closed string // errors of Validate and Open; empty: none
 	}{
 		{"a cross-encoder", fmt.Sprintf(`{"model": %q}`, crossFolder), "", ""},
 		{"an encoder", fmt.Sprintf(`{"model": %q}`, embedFolder), "no cross-encoder", "no cross-encoder"},

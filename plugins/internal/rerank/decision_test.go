@@ -23,7 +23,7 @@ func TestDecision(t *testing.T) {
 		config     string
 		query      string
 		candidates []sdk.Candidate
-		want       []sdk.Ranked // the first
+		want       []sdk.Ranked // the first ones
 		left, asks int
 		err        string
 	}{

@@ -56,7 +56,7 @@ func TestLeftOut(t *testing.T) {
 		return 200, `{"results": [{"index": 2, "relevance_score": 0.5}, {"index": 0, "relevance_score": -3}]}`
 	}), &apitest.Host{}
 	want := []sdk.Ranked{{Candidate: 2, Score: .5}, {Candidate: 0, Score: -3}}
-	for range 2 { // asked, then cached
+	for range 2 { // requested, then cached
 		got, err := openAt(t, host, configOf("cohere", s.URL, "")).one(t, httpItem("a", "b", "c"))
 		if diff := cmp.Diff(want, got); err != nil || diff != "" {
 			t.Error(err, diff)
@@ -93,7 +93,7 @@ func TestHostRefuses(t *testing.T) {
 	if sdk.CodeOf(err) != sdk.CodeStopped || len(s.requests()) != 0 {
 		t.Errorf("got %v after %d requests", err, len(s.requests()))
 	}
-	// What cannot be cached counts all the same.
+	// Scores that cannot be cached count nevertheless.
 	got, err := openAt(t, &apitest.Host{Full: errors.New("disk full")}, configOf("cohere", s.URL, "")).one(t, httpItem("x"))
 	if err != nil || len(got) != 1 {
 		t.Errorf("got %v, %v", got, err)
@@ -126,7 +126,7 @@ func TestHttpConfig(t *testing.T) {
 			t.Errorf("%s is at %s", name, r.Address())
 		}
 	}
-	// What changes the scores changes the fingerprint; the key does not.
+	// Arguments that change the scores change the fingerprint; the key does not.
 	prints := map[string]string{}
 	for _, more := range []string{"", `, "model": "n"`, `, "context": false`, `, "max_characters": 9`, `, "path": "/v1/rerank"`, `, "body": "{\"a\":1}"`} {
 		p := openAt(t, nil, `{"api": "jina", "model": "m"`+more+`}`).Fingerprint()

@@ -20,7 +20,7 @@ func TestRealServer(t *testing.T) {
 		t.Skip("RACFLOW_TEST_RERANK is not set; .ci/llm with go test ... sets it")
 	}
 	it := httpItem("the card is lost", "weather", "lost card", "", "Größe")
-	// With the version in the address and without: it has both.
+	// With and without the version in the address: the server has both.
 	for _, address := range []string{address, strings.TrimSuffix(address, "/v1")} {
 		for _, most := range []int{0, 2, 1} {
 			host := &apitest.Host{}

@@ -21,14 +21,14 @@ import (
 
 const secret = "rk-0123456789abcdef"
 
-// asked is one request as the server saw it.
+// asked is a request as the server saw it.
 type asked struct {
 	path string
 	auth string
 	body map[string]any
 }
 
-// documents are the texts that a request brought.
+// documents returns the texts of a request.
 func (a asked) documents() (all []string) {
 	for _, name := range []string{"documents", "texts"} {
 		list, _ := a.body[name].([]any)
@@ -39,8 +39,8 @@ func (a asked) documents() (all []string) {
 	return all
 }
 
-// server notes requests and gives each document the number of letters x in it
-// as its score, in the form of its API.
+// server records requests. It scores each document by its number of letters x, in the form of its
+// API.
 type server struct {
 	*httptest.Server
 	answer func(a asked, scores []float64) (status int, reply string)
@@ -78,7 +78,7 @@ func (s *server) requests() []asked {
 	return slices.Clone(s.seen)
 }
 
-// entries are scores as a list of JSON objects, best first, as services send them.
+// entries returns scores as a list of JSON objects, best first, as services send them.
 func entries(scores []float64, format string) string {
 	order := make([]int, len(scores))
 	for i := range order {
@@ -94,7 +94,7 @@ func entries(scores []float64, format string) string {
 
 const relevance = `{"index": %d, "relevance_score": %g}`
 
-// published are the forms of the services' replies, as their references show them.
+// published are the forms of the services' replies, from their references.
 var published = map[string]func([]float64) string{
 	"cohere": func(s []float64) string {
 		return `{"id": "a1", "results": ` + entries(s, relevance) + `, "meta": {"api_version": {"version": "2"}, "billed_units": {"search_units": 1}}}`
@@ -133,7 +133,7 @@ func openAt(t *testing.T, host sdk.Host, config string) *httpReranker {
 	return stage.(*httpReranker)
 }
 
-// httpItem has candidates with these texts.
+// httpItem returns an item with candidates with these texts.
 func httpItem(texts ...string) sdk.Item {
 	it := sdk.Item{ID: "1", Text: "how many x"}
 	for i, text := range texts {
@@ -185,7 +185,7 @@ func TestShapes(t *testing.T) {
 			if calls := host.Calls(); len(calls) != 1 || calls[0].Endpoint != s.URL+"/v9" || calls[0].Tokens == 0 || host.Spent(t).InputTokens != want.tokens {
 				t.Errorf("calls %+v, spent %+v", calls, host.Spent(t))
 			}
-			// The same again costs nothing, and nothing secret is cached.
+			// The same again costs nothing, and no secret is cached.
 			if events := host.Events(); !slices.Equal(events, []string{"acquire", "cache", "release"}) {
 				t.Errorf("events %v: scores are cached before the call has ended", events)
 			}
@@ -205,7 +205,7 @@ func TestManyDocumentsTravelInParts(t *testing.T) {
 		texts = append(texts, strings.Repeat("x", (i*37)%101)+".")
 	}
 	it := httpItem(texts...)
-	it.Candidates[7].Text = "" // parts are of what is sent
+	it.Candidates[7].Text = "" // empty texts are not sent, so parts are counted without them
 	got, err := openAt(t, host, fmt.Sprintf(`{"api": "tei", "base_url": %q}`, s.URL)).one(t, it)
 	if err != nil {
 		t.Fatal(err)
@@ -228,7 +228,7 @@ func TestManyDocumentsTravelInParts(t *testing.T) {
 			t.Errorf("place %d: %v after %v", i, r, got[i-1])
 		}
 	}
-	// Where one part is lost, the others are not asked for again.
+	// If one part is lost, the others are not requested again.
 	for key := range host.Cached() {
 		host.Forget(key)
 		break

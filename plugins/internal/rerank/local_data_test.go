@@ -19,15 +19,14 @@ import (
 	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
-// shared holds public collections, where they are at hand.
+// shared is the folder with public collections, if it exists.
 const shared = "../../../../shared/data/"
 
-// question is an item with the entries that answer it: of each group of gold one is
-// enough.
+// question is an item with the entries that answer it: one entry of each group of gold is enough.
 type question struct {
 	item  sdk.Item
 	gold  [][]string
-	group string // questions that are left out together
+	group string // questions with the same group are left out together
 }
 
 // set is a collection with its questions.
@@ -56,7 +55,7 @@ func readLines[T any](t testing.TB, path string) (all []T) {
 	return all
 }
 
-// add makes entries of passages, with the context that enrich "path" gives them.
+// add makes entries from passages, with the context that enrich "path" gives them.
 func (s *set) add(t testing.TB, ids []string, passages []sdk.Passage) {
 	t.Helper()
 	enricher, err := sdktest.Open(t, enrich.Path(), sdk.Setup{}, "{}")
@@ -68,8 +67,8 @@ func (s *set) add(t testing.TB, ids []string, passages []sdk.Passage) {
 	}
 }
 
-// codebases is Anthropic's example of contextual retrieval: chunks of nine repositories.
-// The questions about a repository are a group.
+// codebases returns Anthropic's example of contextual retrieval: chunks of nine repositories. The
+// questions about one repository are a group.
 func codebases(t testing.TB) *set {
 	type document struct{ ID, Repo, Path, Text string }
 	type chunk struct {
@@ -104,7 +103,7 @@ func codebases(t testing.TB) *set {
 	return s
 }
 
-// scifact is abstracts of papers, and claims that some of them speak about.
+// scifact returns abstracts of papers, and claims about some of them.
 func scifact(t testing.TB) *set {
 	type abstract struct{ ID, Title, Text string }
 	type claim struct {
@@ -163,17 +162,17 @@ func collection(t testing.TB, name, analyzer string) *set {
 	return s
 }
 
-// quoted is one of a question's gold passages: a document and a quote from it.
+// quoted matches a gold passage of a question: a document and a quote from it.
 var quoted = regexp.MustCompile(`([^ "]+)"([^"]*)"`)
 
-// manual is the example documentation, with the questions that it answers.
+// manual returns the example documentation, with questions that it answers.
 func manual(t testing.TB) *set {
 	const folder = "../../../examples/docs/"
 	s := &set{name: "manual", analyzer: "english"}
 	chunker, err := sdktest.Open(t, chunk.Markdown(), sdk.Setup{}, "{}")
 	must.Do(t, err)
 	formats := map[string]string{".md": "markdown", ".html": "html", ".py": "code"}
-	of := map[string][2]int{} // the entries of a document: from, up to
+	of := map[string][2]int{} // entries of a document: from, up to
 	must.Do(t, filepath.WalkDir(folder+"quern", func(file string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return err

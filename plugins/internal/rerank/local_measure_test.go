@@ -13,7 +13,7 @@ import (
 	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
-// The fusions of a retrieve block, by default and otherwise.
+// The fusions of a retrieve block: the default and the other one.
 var (
 	weighted = sdk.Fusion{Method: "weighted", DenseWeight: 0.7}
 	rrf      = sdk.Fusion{Method: "rrf", K: 60}
@@ -31,7 +31,7 @@ func (s *set) retrieve(t testing.TB, stage sdk.Stage, fusion sdk.Fusion) {
 	_, err = kept.Open(t.Context(), "c", sdk.Schema{Dimension: embedder.Dimension(), Analyzer: s.analyzer})
 	must.Do(t, err)
 	for part := range slices.Chunk(s.entries, 256) {
-		if part[0].Vector == nil { // else they were embedded for another fusion
+		if part[0].Vector == nil { // otherwise they were embedded for another fusion
 			var texts []string
 			for _, e := range part {
 				texts = append(texts, strings.TrimSpace(e.Context+"\n"+e.Text))
@@ -64,7 +64,7 @@ func (s *set) retrieve(t testing.TB, stage sdk.Stage, fusion sdk.Fusion) {
 	}
 }
 
-// measures are recall at 5, 10 and 20, and nDCG at 10, of one list.
+// measures holds recall at 5, 10 and 20, and nDCG at 10, of one list.
 type measures [4]float64
 
 var names = [4]string{"recall@5", "recall@10", "recall@20", "nDCG@10"}
@@ -97,7 +97,7 @@ func (q *question) measure(ranked []sdk.Ranked) (m measures) {
 	return m
 }
 
-// difference is the mean of paired differences, with the 95 % interval of 10,000 seeded
+// difference returns the mean of paired differences, with the 95 % interval of 10,000 seeded
 // bootstrap samples (Efron's percentile method).
 func difference(of []float64) (mean, low, high float64) {
 	random := rand.New(rand.NewPCG(1, 2))

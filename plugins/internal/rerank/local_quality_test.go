@@ -8,11 +8,11 @@ import (
 	"github.com/racflow/racflow/plugins/internal/embed"
 )
 
-// everything names the variable that asks for the long comparison, too.
+// everything is the variable that requests the long comparison, too.
 const everything = "RACFLOW_TEST_QUALITY"
 
-// setting is what the stage depends on: its weights, and the overlap from which on texts
-// count as copies.
+// setting holds the parameters of the stage: its weights, and the overlap from which texts count as
+// copies.
 type setting struct{ fields, identifiers, copied, diversity float64 }
 
 // settings are the settings to choose from.
@@ -33,7 +33,7 @@ func current(t testing.TB) setting {
 	return setting{r.Fields, r.Identifiers, copied, r.Diversity}
 }
 
-// gains are what settings change: by set, question and setting.
+// gains holds the effects of settings, by set, question and setting.
 type gains map[*set][]map[setting]measures
 
 // gain measures settings on sets with candidates.
@@ -59,7 +59,7 @@ func gain(t testing.TB, sets []*set, of []setting) gains {
 	return all
 }
 
-// harm is how much lower nDCG may be on a set: what chance does to an order that is as good.
+// harm is how much lower nDCG may be on a set: chance has this effect on an equally good order.
 const harm = .002
 
 // choose returns the setting with the best mean of the measures over all questions except those of a group. Settings
@@ -91,8 +91,8 @@ func (g gains) choose(sets []*set, except string) (best setting) {
 	return best
 }
 
-// report logs the paired differences of questions, and returns their means and the upper
-// ends of their intervals.
+// report logs the paired differences of questions. It returns their means, and the upper ends of
+// their intervals.
 func report(t testing.TB, what string, of []measures) (means, highs measures) {
 	t.Helper()
 	for m, name := range names {

@@ -84,8 +84,8 @@ func TestFeatures(t *testing.T) {
 		{Text: "nothing", Score: 2},
 		{Text: "find(x)", Meta: sdk.Meta{"path": "read_card.go"}, Score: 1},
 	}}
-	// Of the six stems two are in two fields each, and four in none. Each of the two
-	// identifiers is in one text.
+	// Two of the six stems are in two fields each, and four in none. Each of the two identifiers is in
+	// one text.
 	rare, two := math.Log(1+4.5/.5), math.Log(2)
 	one := two / (4*rare + 2*two)
 	want := []features{{1, one, .5}, {0, one, .5}, {.5, 0, 0}, {0, 2 * one, 0}}
@@ -133,7 +133,7 @@ func TestDiversity(t *testing.T) {
 		{Text: "a lost card is blocked by phone at once today", Score: .87},
 		{Text: "weather", Score: .1},
 	}}
-	// The third and the first share 6 of their 12 words: no copy yet. The fourth and the
+	// The third and the first share 6 of their 12 words, which is no copy yet. The fourth and the
 	// first share 9 of 10: half of the weight is subtracted.
 	for config, want := range map[string][]int{
 		`{"diversity": 0}`:    {0, 1, 2, 3, 4},
@@ -189,7 +189,7 @@ func TestDiverse(t *testing.T) {
 	}
 }
 
-// jaccard is written apart from overlap.
+// jaccard is independent of overlap.
 func jaccard(a, b []int) float64 {
 	union := map[int]bool{}
 	for _, n := range slices.Concat(a, b) {

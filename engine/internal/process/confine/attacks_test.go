@@ -24,13 +24,13 @@ import (
 	"github.com/racflow/racflow/engine/internal/process/confine/cage"
 )
 
-// The bounds of the spy.
+// Limits of the spy.
 const (
 	manyProcesses = 150
 	largeFile     = 1 << 20
 )
 
-// row is a line of the table in SECURITY.md. What begins with "no" fails.
+// row is a line of the table in SECURITY.md. Text that begins with "no" means that the attack fails.
 type row struct{ can, with, without string }
 
 var (
@@ -60,17 +60,17 @@ var (
 	}
 )
 
-// attack is what the spy tries.
+// attack is something that the spy tries.
 type attack struct {
 	row
 	name  string
-	root  bool // only root can do it without confinement
-	may   bool // it depends on the machine whether it works without confinement
-	spare bool // nobody should do it without confinement, or racflow prevents it also there
+	root  bool // without confinement, only root can do it
+	may   bool // without confinement, its success depends on the machine
+	spare bool // must not be tried without confinement, or racflow prevents it there, too
 	do    func(at target) error
 }
 
-// succeeds reports whether the table says that it does.
+// succeeds reports whether the attack succeeds according to the table.
 func (a attack) succeeds(alone, root bool, landlock int) bool {
 	if alone {
 		return !strings.HasPrefix(a.without, "no") && (landlock < cage.LandlockUnix || !strings.Contains(a.without, "Landlock"))
@@ -78,7 +78,7 @@ func (a attack) succeeds(alone, root bool, landlock int) bool {
 	return !strings.HasPrefix(a.with, "no") || root && strings.Contains(a.with, "root")
 }
 
-// of returns the path of a file in /proc of the victim.
+// of returns the path of a file of the victim in /proc.
 func of(at target, name string) string { return fmt.Sprintf("/proc/%d/%s", at.Victim, name) }
 
 func allowed(at target) string { return filepath.Join(at.Dir, "allowed", "file") }
@@ -129,7 +129,7 @@ var attacks = []attack{
 			return err
 		}
 		defer f.Close()
-		return unix.IoctlSetPointerInt(int(f.Fd()), unix.FS_IOC_SETFLAGS, 0x40) // not to be dumped
+		return unix.IoctlSetPointerInt(int(f.Fd()), unix.FS_IOC_SETFLAGS, 0x40) // the flag nodump
 	}},
 	{row: changes, name: "version", may: true, do: func(at target) error {
 		f, err := os.Open(allowed(at))
@@ -297,7 +297,7 @@ var attacks = []attack{
 	}},
 	{row: remains, name: "a daemon", spare: true, do: func(target) error {
 		c := exec.Command("sh", "-c", "setsid sleep 600 &")
-		c.Stderr = os.Stderr // employ sees who has this open
+		c.Stderr = os.Stderr // employ sees which processes have this open
 		return errors.Join(c.Run(), errors.New("it ends with the spy, or employ waits in vain"))
 	}},
 	{row: large, name: "a large file", do: func(target) error {
@@ -336,7 +336,7 @@ func older(number uintptr, arguments ...uintptr) (int, error) {
 
 func pointer(path string) uintptr { return uintptr(unsafe.Pointer(&append([]byte(path), 0)[0])) }
 
-// fork makes a process by a system call and waits for its end.
+// fork makes a process by a system call, and waits for its end.
 func fork(number, first, second uintptr) error {
 	pid, _, err := unix.RawSyscall6(number, first, second, 0, 0, 0, 0)
 	switch {
@@ -349,7 +349,7 @@ func fork(number, first, second uintptr) error {
 	return failed
 }
 
-// segment makes System V memory of a size.
+// segment makes System V memory of a given size.
 func segment(size int) error {
 	id, err := unix.SysvShmGet(unix.IPC_PRIVATE, size, 0o600)
 	if err == nil {
@@ -358,8 +358,8 @@ func segment(size int) error {
 	return err
 }
 
-// setID reports whether a program of a writable folder has become one that changes the user or group.
-// fresh: do makes it; otherwise do changes one that exists.
+// setID reports whether a program in a writable folder has become one that changes the user or group.
+// fresh: do creates the program; otherwise do changes an existing one.
 func setID(at target, fresh bool, do func(path string) error) error {
 	path := filepath.Join(at.Dir, "writable", "program")
 	if err := os.RemoveAll(path); err != nil {
@@ -385,7 +385,7 @@ func read(path string) error {
 	return err
 }
 
-// same gives a file the mode that it has.
+// same gives a file the mode that it already has.
 func same(path string) error {
 	info, err := os.Stat(path)
 	if err == nil {
@@ -421,7 +421,7 @@ func socket(family int) error {
 	return err
 }
 
-// shared makes memory and a queue of System V that every user may use.
+// shared makes System V memory and a System V queue that every user may use.
 func shared(t *testing.T) (memory, queue int) {
 	memory, err := unix.SysvShmGet(unix.IPC_PRIVATE, 4096, 0o666)
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 	usage "github.com/racflow/racflow/sdk/sdktest/must"
 )
 
-// BenchmarkStart is what the start and the end of a plugin cost: the work of all processes that
-// it takes, and the time. RACFLOW names another program that links this package, since the cost
+// BenchmarkStart measures the cost of starting and ending a plugin: the work of all processes
+// involved, and the time. RACFLOW names another program that links this package, since the cost
 // depends on the program's size.
 func BenchmarkStart(b *testing.B) {
 	self, err := os.Executable()

@@ -20,7 +20,7 @@ import (
 	"github.com/racflow/racflow/engine/internal/process/confine/cage"
 )
 
-// TestMain makes the test binary the spy and the program that starts it, too.
+// TestMain makes the test binary also the spy and the spy's launcher.
 func TestMain(m *testing.M) {
 	switch {
 	case len(os.Args) > 2 && os.Args[1] == "spy":
@@ -32,26 +32,26 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// target is what the spy looks for, and how it is employed.
+// target describes the spy's targets, and how it is launched.
 type target struct {
-	Dir        string // the user's
+	Dir        string // of the user
 	TCP, UDP   string
 	Abstract   string
-	Victim     int // a process of the user's
+	Victim     int // a process of the user
 	Shared     int // memory of another process
-	Queue      int // of messages of another process
+	Queue      int // message queue of another process
 	Own        string
 	Unconfined bool
 	Alone      bool     // without namespaces
-	Hosts      []string // that the proxy allows
-	Local      []string // that are to be found in its network
-	Ask        []string // addresses, in place of all else
-	Advice     []string // what the proxy says
+	Hosts      []string // allowed by the proxy
+	Local      []string // reachable in the plugin's network
+	Ask        []string // addresses to try instead of all attacks
+	Advice     []string // messages of the proxy
 	Reached    []string
 	Exit       Exit
 }
 
-// spy says what it reaches.
+// spy reports what it reaches.
 func spy(raw string) {
 	var at target
 	must(json.Unmarshal([]byte(raw), &at))
@@ -101,11 +101,11 @@ func spy(raw string) {
 	os.Exit(7)
 }
 
-// employ starts the spy as whichever user this process is, and says what it reached.
+// employ starts the spy as this process's user, and reports what it reached.
 func employ(raw string) {
 	var at target
 	must(json.Unmarshal([]byte(raw), &at))
-	if at.Alone { // as on a system whose users may make no namespaces
+	if at.Alone { // as on a system whose users may create no namespaces
 		must(os.WriteFile("/proc/sys/user/max_user_namespaces", []byte("0"), 0))
 	}
 	in := func(name string) string { return filepath.Join(at.Own, name) }
@@ -122,7 +122,7 @@ func employ(raw string) {
 		Read: []string{filepath.Join(at.Dir, "allowed")}, Write: []string{filepath.Join(at.Dir, "writable")}, Unconfined: at.Unconfined, Remove: []string{at.Own},
 		Processes: manyProcesses, Disk: largeFile,
 	}
-	var mu sync.Mutex // of at.Advice
+	var mu sync.Mutex // guards at.Advice
 	if len(at.Hosts) > 0 {
 		p, err := NewProxy("mine", at.Hosts, func(advice string) {
 			mu.Lock()
@@ -146,7 +146,7 @@ func employ(raw string) {
 	must(said.SetReadDeadline(time.Now().Add(time.Minute)))
 	_, err = io.Copy(os.Stderr, said) // until nobody has it open
 	must(err)
-	mu.Lock() // for good
+	mu.Lock() // never unlocked
 	_, err = out.Seek(0, 0)
 	must(err)
 	must(json.NewDecoder(out).Decode(&at.Reached))
@@ -163,7 +163,7 @@ func must(err error) {
 	}
 }
 
-// answer answers whoever connects.
+// answer answers every connection.
 func answer(l net.Listener) {
 	for {
 		c, err := l.Accept()
@@ -179,11 +179,11 @@ func answer(l net.Listener) {
 	}
 }
 
-// own is what a plugin reaches however it is confined.
+// own is what a plugin reaches in every kind of confinement.
 var own = []string{"own home", "own temp", "own work", "own socket", "services", "allowed", "writable", "a small segment", "a program"}
 
-// TestSpy employs a spy as this user and as one who is not root, with and without namespaces, and
-// unconfined to show that its attacks work.
+// TestSpy launches a spy as this user and as a user who is not root, with and without namespaces. It
+// also launches it unconfined, to show that its attacks work.
 func TestSpy(t *testing.T) {
 	kernel := Probe()
 	if kernel.Landlock < cage.LandlockScope || !kernel.Filter {
@@ -224,7 +224,7 @@ func TestSpy(t *testing.T) {
 	}
 }
 
-// TestSecurity: what SECURITY.md says of attacks is what TestSpy sees.
+// TestSecurity: the claims of SECURITY.md about attacks agree with TestSpy.
 func TestSecurity(t *testing.T) {
 	raw, err := os.ReadFile("../../../../SECURITY.md")
 	if err != nil {
@@ -241,14 +241,14 @@ func TestSecurity(t *testing.T) {
 	}
 }
 
-// employed runs the spy and returns what it says.
+// employed launches the spy and returns its report.
 func employed(t *testing.T, user string, at target) target {
-	dir, err := os.MkdirTemp("/tmp", "racflow-spy") // t.TempDir has a folder above it that is root's alone
+	dir, err := os.MkdirTemp("/tmp", "racflow-spy") // only root can read the folder above t.TempDir
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	self := filepath.Join(dir, "test") // that any user may execute
+	self := filepath.Join(dir, "test") // any user may execute it
 	binary, err := os.ReadFile("/proc/self/exe")
 	if err == nil {
 		err = os.WriteFile(self, binary, 0o755)
@@ -350,7 +350,8 @@ func employed(t *testing.T, user string, at target) target {
 	return at
 }
 
-// waitForProgram waits until a process has become a program: those that change the user become it in the end.
+// waitForProgram waits until a process has become a program: processes that change the user execute
+// it last.
 func waitForProgram(t *testing.T, pid int, name string) {
 	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(time.Millisecond) {
 		if comm, _ := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid)); strings.TrimSpace(string(comm)) == name {

@@ -22,8 +22,8 @@ import (
 	"github.com/racflow/racflow/engine/internal/process/confine/cage"
 )
 
-// started starts a shell script and returns its Control, the first line that it prints and what
-// follows that.
+// started starts a shell script. It returns the script's Control, the first line of its output, and
+// the rest.
 func started(t *testing.T, p Policy, script string) (*Control, string, *os.File) {
 	t.Helper()
 	self, err := os.Executable()
@@ -54,14 +54,14 @@ func started(t *testing.T, p Policy, script string) (*Control, string, *os.File)
 	return c, strings.TrimSpace(line), out
 }
 
-// TestExit: the status or the signal of a program is reported as it was.
+// TestExit: the status or the signal of a program is reported unchanged.
 func TestExit(t *testing.T) {
 	for script, want := range map[string]Exit{
 		"exit 0":                        {},
-		"exit 137":                      {Status: 137}, // not taken for a signal
+		"exit 137":                      {Status: 137}, // not mistaken for a signal
 		"kill -KILL $$":                 {Signal: syscall.SIGKILL},
 		"kill -SEGV $$":                 {Signal: syscall.SIGSEGV},
-		"sleep 600 >&2 & exit 3":        {Status: 3}, // whatever it leaves behind
+		"sleep 600 >&2 & exit 3":        {Status: 3}, // whatever the script leaves behind
 		"setsid sleep 600 >&2 & exit 4": {Status: 4},
 	} {
 		for _, unconfined := range []bool{false, true} {
@@ -74,14 +74,14 @@ func TestExit(t *testing.T) {
 	}
 }
 
-// TestNothingIsLeft: what a program has started ends with it, also in a session of its own and when it
-// stands still.
+// TestNothingIsLeft: all processes that a program has started end with it, even in a session of their
+// own, and even if they are stopped.
 func TestNothingIsLeft(t *testing.T) {
 	const script = "setsid sh -c 'sleep 600 & echo started; kill -STOP $$' & kill -STOP $$"
 	for how, end := range map[string]func(*Control){
 		"it is ended":          func(c *Control) { c.End() },
 		"the plugin is killed": func(c *Control) { _ = syscall.Kill(c.PID(), syscall.SIGKILL) },
-		"racflow is gone":      func(c *Control) { _ = c.keep.conn.Close() }, // its end of the connection
+		"racflow is gone":      func(c *Control) { _ = c.keep.conn.Close() }, // racflow's end of the connection
 	} {
 		for _, unconfined := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s, unconfined=%v", how, unconfined), func(t *testing.T) {
@@ -97,14 +97,14 @@ func TestNothingIsLeft(t *testing.T) {
 	}
 }
 
-// TestUselessNamespaces: where a namespace can be made and nothing can be done in it, as some
-// systems have it, a program starts without.
+// TestUselessNamespaces: some systems let users create a namespace but do nothing in it. There, a
+// program starts without namespaces.
 func TestUselessNamespaces(t *testing.T) {
 	started := make(chan *Control)
-	go func() { // on a thread that ends with it
+	go func() { // on a thread that ends with the goroutine
 		runtime.LockOSThread()
 		defer close(started)
-		filter := []unix.SockFilter{ // of raising an interface
+		filter := []unix.SockFilter{ // refuses to raise an interface
 			{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: 0},
 			{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, K: unix.SYS_IOCTL, Jf: 3},
 			{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: 24},
@@ -137,7 +137,7 @@ func TestUselessNamespaces(t *testing.T) {
 	}
 }
 
-// TestStartFails: why a program does not start is what the system says of it.
+// TestStartFails: the error says why a program does not start, in the system's words.
 func TestStartFails(t *testing.T) {
 	dir := t.TempDir()
 	for name, content := range map[string]string{"plain": "", "foreign": "\x00\x01"} {
@@ -171,7 +171,7 @@ func TestStartFails(t *testing.T) {
 	}
 }
 
-// TestProxy: of the network a plugin reaches the engine's proxy, by the variables that say so.
+// TestProxy: a plugin reaches only the engine's proxy, through the proxy variables.
 func TestProxy(t *testing.T) {
 	proxy, err := NewProxy("mine", []string{"localhost:1"}, nil)
 	if err != nil {
@@ -192,7 +192,7 @@ func TestProxy(t *testing.T) {
 	}
 }
 
-// TestGaps: what a kernel lacks is said, and nothing else.
+// TestGaps: Gaps reports exactly what a kernel lacks.
 func TestGaps(t *testing.T) {
 	const paths, sockets, lines = "whether a path exists", "sockets of your other programs", "command lines"
 	full := cage.Kernel{Landlock: 7, Namespaces: true, View: true, ReadOnly: true, Proc: true, Filter: true}

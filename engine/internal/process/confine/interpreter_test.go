@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// TestOf finds what runs a script: here stand interpreters that say where they are, as Python does.
+// TestOf finds the interpreter of a script; the interpreters here report their location as Python
+// does.
 func TestOf(t *testing.T) {
 	dir, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {

@@ -205,7 +205,7 @@ func TestChained(t *testing.T) {
 	}
 }
 
-// A plugin gets an answer to what it has said to its end, and Close ends all.
+// If a plugin closes its direction, it still gets an answer. Close ends everything.
 func TestHalves(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -218,7 +218,7 @@ func TestHalves(t *testing.T) {
 			if err != nil {
 				return
 			}
-			all, _ := io.ReadAll(c) // until the plugin has said all
+			all, _ := io.ReadAll(c) // until the plugin has closed its direction
 			_, _ = fmt.Fprintf(c, "%d bytes", len(all))
 			_ = c.Close()
 		}

@@ -41,7 +41,7 @@ func say(t *testing.T, w io.Writer, text string) {
 	}
 }
 
-// finish ends the writing, with Commit or as a process that ends early does.
+// finish ends the writing, with Commit or as a process that ends early.
 func finish(t *testing.T, f *disk.Output, commit bool) {
 	t.Helper()
 	if commit {
@@ -130,8 +130,8 @@ func TestOneWriter(t *testing.T) {
 	}
 }
 
-// TestPartIsTaken: a partial file that a person has moved away is not taken for
-// what was written.
+// TestPartIsTaken: if a person has moved the partial file away, another file in its place is not
+// mistaken for it.
 func TestPartIsTaken(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "out")
 	write(t, path, "old")
@@ -201,7 +201,7 @@ func TestRefusals(t *testing.T) {
 	}
 	tests := map[string]struct {
 		want string
-		root bool // may do so
+		root bool // root may do so
 	}{
 		"input":           {"would write over what this run reads", false},
 		"given":           {"would write over what this run reads", false},
@@ -238,7 +238,7 @@ func TestStreams(t *testing.T) {
 	stdout, err := os.OpenFile(log, os.O_WRONLY|os.O_APPEND, 0)
 	must.Do(t, err)
 	defer stdout.Close()
-	for _, name := range []string{"", "-", log} { // the last: the shell was given the same name
+	for _, name := range []string{"", "-", log} { // the last is the file to which the shell redirects
 		f, err := disk.OpenOutput(name, stdout)
 		must.Do(t, err)
 		say(t, f, "x")
@@ -254,7 +254,7 @@ func TestStreams(t *testing.T) {
 	}
 	fifo := filepath.Join(dir, "fifo")
 	must.Do(t, syscall.Mkfifo(fifo, 0o600))
-	both, err := os.OpenFile(fifo, os.O_RDWR, 0) // so that opening it does not wait
+	both, err := os.OpenFile(fifo, os.O_RDWR, 0) // so that opening it does not block
 	must.Do(t, err)
 	defer both.Close()
 	for _, name := range []string{fifo, os.DevNull} {

@@ -73,13 +73,13 @@ func TestReadOnly(t *testing.T) {
 	}
 }
 
-// TestOwnFiles: what racflow does not make itself is refused, but where it is not looked for.
+// TestOwnFiles: files of other users and links are refused, except in folders that are skipped.
 func TestOwnFiles(t *testing.T) {
 	elsewhere := t.TempDir()
 	for name, c := range map[string]struct {
 		at    string
 		make  func(path string) error
-		holds bool // such a thing may be there
+		holds bool // the file is allowed
 	}{
 		"a file":   {"a/f", func(path string) error { return os.WriteFile(path, nil, 0o600) }, true},
 		"a folder": {"a/b", func(path string) error { return os.Mkdir(path, 0o700) }, true},

@@ -36,9 +36,8 @@ pipeline "p" {
 }
 `
 
-// Of the rows of a knowledge exactly those are left out that a stage cannot work on, by a
-// first build and by later ones, which try them again. The others are found as if these had
-// not been there.
+// A build leaves out exactly the rows that a stage cannot process; later builds try them again. The
+// other rows are found as if these had not existed.
 func TestPoisonedRowsAreLeftOut(t *testing.T) {
 	if testing.Short() && os.Getenv("RACFLOW_TEST_ALSO") != "command" {
 		t.Skip("TestPoisonedRowsFailAlone has the same faults")
@@ -49,7 +48,7 @@ func TestPoisonedRowsAreLeftOut(t *testing.T) {
 			reply := slices.Contains([]string{"short", "long", "empty", "other", "beyond", "again", "status", "header", "half", "vast"}, f.name)
 			switch {
 			case f.error == "" || f.name == "abort":
-			case kind == "enrich" && reply: // which is about documents
+			case kind == "enrich" && reply: // these are about documents
 			case testing.Short() && f.name != "kill" && f.name != "few":
 			default:
 				faults = append(faults, kind+":"+f.name)
@@ -133,7 +132,7 @@ func TestPoisonedRowsAreLeftOut(t *testing.T) {
 	}
 }
 
-// A row of a knowledge that a stage hangs on is left out, or bare, and no other.
+// If a stage hangs on a row of a knowledge, this row is left out, or unenriched, and no other row.
 func TestRowsOfAKnowledgeThatHang(t *testing.T) {
 	hangs := map[int]string{21: "chunk:hang", 84: "embed:deaf", 120: "enrich:hang"}
 	if testing.Short() {

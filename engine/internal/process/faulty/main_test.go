@@ -20,12 +20,12 @@ import (
 
 const plugin = "racflow-plugin-faulty"
 
-// nap is how long a child of a stage sleeps: nobody else's does so exactly as long.
+// nap is how long a child of a stage sleeps: no other process sleeps for exactly this time.
 var nap = fmt.Sprintf("3600.%d25", os.Getpid())
 
 var builtin workspace.Builtin
 
-// The test binary is the plugin, too, and each of its stages.
+// TestMain makes the test binary also the plugin, and each of its stages.
 func TestMain(m *testing.M) {
 	local, _ := enginetest.Catalog(plugins.All()).Stage(sdk.KindStore, "local")
 	stages := append(faulty.Stages(local), local)
@@ -35,7 +35,7 @@ func TestMain(m *testing.M) {
 		return
 	}
 	builtin = workspace.Serve(stages)
-	temp, err := os.MkdirTemp("", "faulty") // for sockets, to see what is left of them
+	temp, err := os.MkdirTemp("", "faulty") // for sockets, to see which remain
 	if err != nil {
 		panic(err)
 	}
@@ -80,8 +80,8 @@ func (b bench) write(name, content string) {
 	must.Do(b, os.WriteFile(filepath.Join(b.dir, name), []byte(content), 0o600))
 }
 
-// open opens the pipeline with values of its variables. What it did for the knowledge
-// comes to report.
+// open opens the pipeline with values of its variables. report gets the report of the knowledge's
+// build.
 func (b bench) open(state string, vars map[string]string, report *knowledge.BuildReport) *workspace.Pipeline {
 	b.Helper()
 	p, err := workspace.Open(b.Context(), filepath.Join(b.dir, "p.hcl"), workspace.Options{
@@ -97,7 +97,7 @@ func (b bench) open(state string, vars map[string]string, report *knowledge.Buil
 	return p
 }
 
-// answers are the results of items, as lines of JSON or, with a ! before it, the error.
+// answers returns the results of items: a line of JSON or, with a leading !, the error.
 func (b bench) answers(p *workspace.Pipeline, texts []string) (all []string) {
 	b.Helper()
 	items := func(yield func(workspace.Item) bool) {
@@ -124,7 +124,7 @@ func (b bench) answers(p *workspace.Pipeline, texts []string) (all []string) {
 	return all
 }
 
-// leavesNothing checks, after all is closed, that no process and no socket is left.
+// leavesNothing checks, after everything is closed, that no process and no socket remains.
 func (b bench) leavesNothing() {
 	b.Helper()
 	left, err := os.ReadDir(os.TempDir())
@@ -134,7 +134,7 @@ func (b bench) leavesNothing() {
 			b.Errorf("%s is left in the folder for temporary files", e.Name())
 		}
 	}
-	of, _ := filepath.Glob("/proc/[0-9]*/cmdline") // none: another system
+	of, _ := filepath.Glob("/proc/[0-9]*/cmdline") // empty on other systems
 	for _, path := range of {
 		line, _ := os.ReadFile(path)
 		if name := string(line); strings.Contains(name, b.plugins) || strings.Contains(name, nap) {

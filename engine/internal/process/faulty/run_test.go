@@ -63,8 +63,7 @@ func rowsText(n int) string {
 	return rows.String()
 }
 
-// fault is what a row asks a stage for, and what its error then says; empty: it does not
-// fail.
+// fault is a fault that a row requests, and the resulting error; empty: no error.
 type fault struct{ name, error string }
 
 const (
@@ -73,7 +72,7 @@ const (
 	status    = "plugin faulty 1.2.3: the plugin answered /racflow.stage.v2.Stage/"
 )
 
-// ofProcess are those of every kind of stage.
+// ofProcess are the faults of every kind of stage.
 var ofProcess = []fault{
 	{"exit", ended + "|exit status 3; its last words:\n|no more cheese"}, {"kill", ended + "|killed by signal 9 (SIGKILL)"},
 	{"abort", ended + "|exit status 2, SIGABRT: abort at "}, {"aside", ended + "|exit status 2, panic: out of cheese, aside, with |faulty/fault.go:|its last words:\n|faulty.aside("},
@@ -94,9 +93,9 @@ var ofKind = map[string][]fault{
 	"elect": {{"nan", "returned agreement NaN"}, {"inf", "returned agreement +Inf"}, {"huge", "returned agreement 1e+308"}, {"negative", "returned agreement -7"}},
 }
 
-// poisoned are texts of which some ask for a fault of a kind each, and what their errors say
-// by position. Some faults stand close together. A third party's stage also starts what
-// leaves its group: nobody else's is watched for that.
+// poisoned returns texts, some of which request a fault of a stage kind, and the expected errors by
+// position. Some faults are close together. A third-party stage also starts processes that leave its
+// group; for other stages nobody watches these.
 func poisoned(n int, short, third bool) (texts []string, wanted map[int]string) {
 	random := rand.New(rand.NewPCG(18, 18)) //nolint:gosec // the same each time
 	wanted = map[int]string{}
@@ -110,7 +109,7 @@ func poisoned(n int, short, third bool) (texts []string, wanted map[int]string) 
 			all = append(all, fault{"setsid", ended + "|killed by signal 9"})
 		}
 		for i, f := range all {
-			if (short || !third) && i%3 != len(kind)%3 && f.name != "setsid" { // the way of both is the same
+			if (short || !third) && i%3 != len(kind)%3 && f.name != "setsid" { // both take the same code path
 				continue
 			}
 			at += 1 + random.IntN(n/50)
@@ -150,9 +149,9 @@ func check(t *testing.T, texts, undisturbed, got []string, wanted map[int]string
 	}
 }
 
-// Of thousands of items exactly those fail that a stage cannot work on, whatever it does
-// with them and whoever wrote it. The others come out as in an undisturbed run, byte for
-// byte, and nothing is left running or lying about.
+// Of thousands of items, exactly those fail that a stage cannot process, whatever it does with them
+// and whoever wrote it. The others have the same results as in an undisturbed run, byte for byte. No
+// process and no file remains.
 func TestPoisonedRowsFailAlone(t *testing.T) {
 	items, uses := 5000, []string{"faulty", "faulty/faulty"}
 	if testing.Short() {
@@ -175,8 +174,8 @@ func TestPoisonedRowsFailAlone(t *testing.T) {
 	}
 }
 
-// A row that a stage hangs on fails alone and within the stage's timeout, whether the stage heeds that
-// its time is over, does not, or has stopped. The other 199 are answered.
+// If a stage hangs on a row, this row fails alone and within the stage's timeout. The stage may heed
+// the end of its time, ignore it, or have stopped. The other 199 rows are answered.
 func TestRowsThatHangFailAlone(t *testing.T) {
 	limited := strings.ReplaceAll(pipelineText, "= var.use", "= var.use\n    timeout = \"8s\"")
 	b := newBench(t, limited, rowsText(40))

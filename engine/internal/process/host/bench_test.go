@@ -12,7 +12,7 @@ import (
 	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
-// itemsOf are items as a run sends them.
+// itemsOf returns items as a run sends them.
 func itemsOf(rows, candidates int) sdk.Batch {
 	text := strings.Repeat("x", 200)
 	batch := sdk.Batch{Items: make([]sdk.Item, rows)}
@@ -28,10 +28,9 @@ func itemsOf(rows, candidates int) sdk.Batch {
 	return batch
 }
 
-// BenchmarkHop is the price of the boundary: batches of items to a stage
-// in another process that does next to nothing, and its results back; one
-// batch at a time, and several in flight as in a run. The aim is at most 5 µs
-// per item and hop.
+// BenchmarkHop measures the cost of the process boundary: batches of items go to a stage in another
+// process that does almost nothing, and its results come back. It sends one batch at a time, and
+// several in flight as in a run. The goal is at most 5 µs per item and hop.
 func BenchmarkHop(b *testing.B) {
 	for _, c := range []struct {
 		rows, candidates, inFlight int
@@ -63,7 +62,7 @@ func BenchmarkHop(b *testing.B) {
 	}
 }
 
-// BenchmarkSingle is one small record there and back.
+// BenchmarkSingle sends one small record there and back.
 func BenchmarkSingle(b *testing.B) {
 	h, _ := newHost(b)
 	p := start(b, h, Spec{})
@@ -75,7 +74,7 @@ func BenchmarkSingle(b *testing.B) {
 	}
 }
 
-// BenchmarkStart is one process from nothing to configured.
+// BenchmarkStart starts and configures one process.
 func BenchmarkStart(b *testing.B) {
 	h, _ := newHost(b)
 	for b.Loop() {

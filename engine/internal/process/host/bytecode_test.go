@@ -9,8 +9,8 @@ import (
 	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
-// TestNoBytecode loads a module as a plugin would. Nothing may appear beside it, or the installed
-// plugin is no longer what was locked.
+// TestNoBytecode loads a module as a plugin would. No file may appear beside it: otherwise the
+// installed plugin would differ from the lock.
 func TestNoBytecode(t *testing.T) {
 	python, err := exec.LookPath("python3")
 	if err != nil {

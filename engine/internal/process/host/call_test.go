@@ -22,7 +22,7 @@ import (
 	"github.com/racflow/racflow/sdk/wire"
 )
 
-// shared is a host that caches in memory and notes how calls end.
+// shared is a host that caches in memory and records the results of calls.
 type shared struct {
 	mu       sync.Mutex
 	cache    map[sdk.Key][]byte
@@ -68,8 +68,8 @@ func (s *shared) Acquire(_ context.Context, c sdk.Call) (func(sdk.Result), error
 	return func(r sdk.Result) { s.ends <- r }, nil
 }
 
-// A plugin's process reaches the engine's services, hears no secret of its own back, and frees by
-// its death what it holds.
+// A plugin's process reaches the engine's services, gets none of its own secrets back, and releases
+// what it holds when it ends.
 func TestServices(t *testing.T) {
 	h, _ := newHost(t)
 	s := &shared{cache: map[sdk.Key][]byte{}, profiles: map[string]json.RawMessage{}, ends: make(chan sdk.Result, 9)}
@@ -92,7 +92,7 @@ func TestServices(t *testing.T) {
 		t.Errorf("of the next process: got %q, %v", got, err)
 	}
 
-	// Who has the token and no certificate, or the other way round, gets nothing.
+	// The token without the certificate, or the reverse, gives no access.
 	at, remove, err := h.shared.share(h.temp, s)
 	must.Do(t, err)
 	defer remove()
@@ -120,7 +120,7 @@ func TestServices(t *testing.T) {
 	}
 }
 
-// The certificate that plugins get opens the engine's services, and no stage, built-in or not.
+// The certificate that plugins get opens the engine's services, but no stage, built-in or not.
 func TestPluginsCallNoStage(t *testing.T) {
 	h, _ := newHost(t)
 	pair, err := tls.X509KeyPair([]byte(h.id.certificate), []byte(h.id.key))
@@ -141,7 +141,7 @@ func TestPluginsCallNoStage(t *testing.T) {
 	}
 }
 
-// What a stage starts in turn is no plugin.
+// A process that a stage starts is no plugin.
 func TestHandshakeIsForgotten(t *testing.T) {
 	h, _ := newHost(t)
 	p := start(t, h, Spec{})
@@ -156,7 +156,7 @@ func TestHandshakeIsForgotten(t *testing.T) {
 	}
 }
 
-// A process that follows another works with what that one has chosen.
+// A restarted process works with the values that its predecessor chose.
 func TestResolvedValuesStay(t *testing.T) {
 	h, _ := newHost(t)
 	p := start(t, h, Spec{Kind: sdk.KindSample, Use: "chooser"})
@@ -176,7 +176,8 @@ func TestResolvedValuesStay(t *testing.T) {
 	}
 }
 
-// What Go writes as it ends is cut down to its first lines, and names where the program's own code was.
+// The output of a crashing Go program is cut to its first lines, and names the position in the
+// program's own code.
 func TestTrace(t *testing.T) {
 	for name, c := range map[string]struct {
 		lines string

@@ -16,8 +16,8 @@ import (
 	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
-// A stage that a debugger looks at waits before it is opened, stays readable, and is not ended
-// when it stands still.
+// A stage under a debugger waits before it is opened, stays readable, and is not ended when it stands
+// still.
 func TestDebug(t *testing.T) {
 	h, log := newHost(t)
 	h.limits.healthEvery, h.limits.healthWithin, h.limits.start = time.Millisecond, time.Millisecond, time.Nanosecond
@@ -41,7 +41,7 @@ func TestDebug(t *testing.T) {
 	_, _ = fmt.Sscan(pid, &n)
 	must.Do(t, syscall.Kill(n, syscall.SIGSTOP))
 	h.limits.start = patience
-	start(t, h, Spec{}) // by the time that this one is ended for standing still, the other would have been, too
+	start(t, h, Spec{}) // when this one is ended for standing still, the other would have been ended, too
 	other := 0
 	h.mu.Lock()
 	for p := range h.processes {
@@ -52,7 +52,7 @@ func TestDebug(t *testing.T) {
 		}
 	}
 	h.mu.Unlock()
-	_ = syscall.Kill(other, syscall.SIGSTOP) // unless it has been ended for being slow
+	_ = syscall.Kill(other, syscall.SIGSTOP) // unless it has already been ended for being slow
 	waitFor(t, "a process that stands still is ended", func() bool { return strings.Contains(log.String(), "no sign of life") })
 	if err := syscall.Kill(n, syscall.SIGCONT); err != nil {
 		t.Error(err)
@@ -70,7 +70,7 @@ func TestAttached(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("only Linux tells")
 	}
-	runtime.LockOSThread() // it is the one that traces
+	runtime.LockOSThread() // this thread traces
 	defer runtime.UnlockOSThread()
 	c := exec.Command("cat")
 	c.SysProcAttr = &syscall.SysProcAttr{Ptrace: true}
@@ -95,7 +95,7 @@ func TestAttached(t *testing.T) {
 	}
 }
 
-// TestProbe ends a process in the ways in which checks of a plugin do, and finds it started again.
+// TestProbe ends a process in the ways of plugin checks, and finds it restarted.
 func TestProbe(t *testing.T) {
 	h, err := New(Options{StopTimeout: patience})
 	must.Do(t, err)

@@ -30,7 +30,7 @@ import (
 	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
-// A process that holds more than its bound is ended, the row that makes it do so fails and says why,
+// A process that holds more than its bound is ended. The row that caused this fails with the reason,
 // and the stage answers again.
 func TestMemoryOfAStage(t *testing.T) {
 	if runtime.GOOS != "linux" {
@@ -52,13 +52,14 @@ func TestMemoryOfAStage(t *testing.T) {
 	}
 }
 
-// own is how many bytes this process holds, which count, too: earlier tests and the race detector add hundreds of MiB.
+// own returns the bytes that this process holds, which count, too: earlier tests and the race
+// detector add hundreds of MiB.
 func own(t *testing.T) int64 {
 	t.Helper()
 	return int64(must.Size(t, must.Status(t), "RssAnon"))
 }
 
-// Where all processes hold too much together, the largest is ended, and no other.
+// If all processes together hold too much, the largest is ended, and no other.
 func TestMemoryOfAll(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("memory is watched on Linux alone")
@@ -85,7 +86,7 @@ func TestMemoryOfAll(t *testing.T) {
 	}
 }
 
-// A process that does not even start within its bound says so.
+// If a process exceeds its bound during the start, the error says so.
 func TestMemoryAtTheStart(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("memory is watched on Linux alone")
@@ -170,7 +171,7 @@ func ask(t testing.TB, p *Process, text string) (string, error) {
 	return out[0][0].Answers[0].Label, nil
 }
 
-// wantEcho sends one text, which comes back from a process that works.
+// wantEcho sends one text, which a working process returns.
 func wantEcho(t testing.TB, p *Process, text string) {
 	t.Helper()
 	if got, err := ask(t, p, text); err != nil || got != text {
@@ -178,7 +179,7 @@ func wantEcho(t testing.TB, p *Process, text string) {
 	}
 }
 
-// learning is what a stage learns from: batches of texts.
+// learning returns training rows: batches of texts.
 func learning(batches ...[]string) iter.Seq2[[]sdk.TrainingRow, error] {
 	return func(yield func([]sdk.TrainingRow, error) bool) {
 		for _, texts := range batches {
@@ -366,7 +367,7 @@ func TestCancelAndDeadline(t *testing.T) {
 	}
 	waitFor(t, "the plugin's deadline", times("cancelled", 2))
 
-	// More calls than the window that nobody answers end when their time does.
+	// Unanswered calls, more than the window, end with their deadlines.
 	ctx, cancel = context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	var calls sync.WaitGroup
@@ -440,8 +441,8 @@ func socketDir(p *Process) string {
 	return "?"
 }
 
-// A plugin's TLS library takes the host for a peer: its certificate is no authority's,
-// and the authority that the plugin is told to trust has signed it.
+// A plugin's TLS library accepts the host as a peer: its certificate is no authority's, and the
+// authority that the plugin trusts has signed it.
 func TestIdentity(t *testing.T) {
 	id, err := newIdentity()
 	must.Do(t, err)
@@ -459,7 +460,8 @@ func TestIdentity(t *testing.T) {
 			t.Errorf("chains %v, %v", chains, err)
 		}
 	}
-	// A plugin's is a peer's too, and no server's: it cannot pass for the host, and no stage takes it.
+	// A plugin's certificate is a client's only: the plugin cannot pass for the host, and no stage
+	// accepts it.
 	shown, err := tls.X509KeyPair([]byte(id.certificate), []byte(id.key))
 	must.Do(t, err)
 	client := []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}
@@ -471,7 +473,7 @@ func TestIdentity(t *testing.T) {
 			t.Errorf("the plugin's certificate passes %+v", o)
 		}
 	}
-	// A built-in stage's is a server's alone: what it leaks does not make anybody the host.
+	// A built-in stage's certificate is a server's only: if it leaks, nobody becomes the host by it.
 	builtin, err := tls.X509KeyPair([]byte(id.builtin), []byte(id.builtin))
 	must.Do(t, err)
 	for usage, fits := range map[x509.ExtKeyUsage]bool{x509.ExtKeyUsageServerAuth: true, x509.ExtKeyUsageClientAuth: false} {
@@ -482,14 +484,14 @@ func TestIdentity(t *testing.T) {
 	}
 }
 
-// A process that is not dumpable is told from one that is, if it is not root's.
+// isReadable distinguishes processes that are dumpable or not, unless they belong to root.
 func TestReadable(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("only Linux tells")
 	}
 	uid := os.Getuid()
 	for how, want := range map[string]bool{"open": true, "closed": false} {
-		c := exec.Command("/proc/self/exe", how) // which another user may execute wherever it lies
+		c := exec.Command("/proc/self/exe", how) // another user may execute this path wherever the file lies
 		if os.Getuid() == 0 {
 			uid = 65534
 			c.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}

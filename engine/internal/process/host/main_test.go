@@ -31,8 +31,8 @@ import (
 	"github.com/racflow/racflow/sdk/wire"
 )
 
-// The test binary is the plugin, too, and programs that are none, and a host
-// that will be killed.
+// TestMain makes the test binary also the plugin, programs that are no plugins, and a host that will
+// be killed.
 func TestMain(m *testing.M) {
 	if os.Getenv(wire.StageKey) != "" {
 		serve.Plugin(testPlugin)
@@ -86,7 +86,7 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// serveUntil is a plugin that ends when a method is called.
+// serveUntil serves a plugin that ends when a method is called.
 func serveUntil(method string) {
 	end := func(called string) {
 		if strings.HasSuffix(called, "/"+method) {
@@ -117,7 +117,7 @@ func (registrar) GRPCServer(_ *plugin.GRPCBroker, g *grpc.Server) error {
 	return nil
 }
 
-// actAsHost starts plugins, tells their numbers and waits to be killed.
+// actAsHost starts plugins, prints their process ids, and waits to be killed.
 func actAsHost() {
 	h, err := New(Options{})
 	if err != nil {
@@ -141,7 +141,7 @@ func actAsHost() {
 	time.Sleep(time.Minute)
 }
 
-// scripted is a program in a folder that executes a command.
+// scripted returns a program in a folder that executes a command.
 func scripted(dir, command string) *program.Program {
 	path := filepath.Join(dir, program.Prefix+"test")
 	if err := os.WriteFile(path, []byte("#!/bin/sh\nexec "+command+"\n"), 0o755); err != nil {
@@ -157,13 +157,13 @@ func scripted(dir, command string) *program.Program {
 	return &p
 }
 
-// executables are the programs that scripts of tests execute beside the system's.
+// executables returns the programs that test scripts execute in addition to the system's.
 func executables() ([]string, error) {
 	self, err := os.Executable()
 	return []string{self}, err
 }
 
-// acting is a program that does what the test binary does with an argument: see TestMain.
+// acting returns a program that acts as the test binary does with an argument: see TestMain.
 func acting(t testing.TB, how string) *program.Program {
 	t.Helper()
 	return scripted(t.TempDir(), "'"+self(t)+"' "+how)
@@ -223,7 +223,7 @@ var testPlugin = sdk.Plugin{Name: "test", Version: "0.1.0", Stages: []sdk.Stage{
 	}, sdk.Attaches("collection")),
 }}
 
-// echo does what the text of an item says.
+// echo does what the text of an item requests.
 type echo struct {
 	config echoConfig
 	setup  sdk.Setup
@@ -239,7 +239,7 @@ func (e *echo) Close() error {
 	return nil
 }
 
-// times counts in a file, which outlives a crash.
+// times counts in a file, which survives a crash.
 func (e *echo) times(what string) int {
 	name := filepath.Join(string(e.config.Dir), what)
 	f, err := os.OpenFile(name, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
@@ -278,7 +278,7 @@ func (e *echo) Sample(ctx context.Context, b sdk.Batch) ([][]sdk.Sample, error) 
 			e.times("crash")
 			_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
 			select {}
-		case "worn": // it has answered something before
+		case "worn": // it has answered another request before
 			if e.calls.Load() > 1 {
 				_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
 				select {}
@@ -287,7 +287,7 @@ func (e *echo) Sample(ctx context.Context, b sdk.Batch) ([][]sdk.Sample, error) 
 			if e.times("stop-once") == 1 {
 				_ = syscall.Kill(os.Getpid(), syscall.SIGSTOP)
 			}
-		case "shout": // at the real standard output, which go-plugin has replaced
+		case "shout": // on the real standard output, which go-plugin has replaced
 			_, _ = os.NewFile(1, "stdout").WriteString(strings.Repeat("o", 1<<20) + "\n")
 		case "panic":
 			panic("out of cheese")
@@ -300,7 +300,7 @@ func (e *echo) Sample(ctx context.Context, b sdk.Batch) ([][]sdk.Sample, error) 
 		case "stop":
 			e.times("stopping")
 			_ = syscall.Kill(os.Getpid(), syscall.SIGSTOP)
-			select {} // it may take effect late
+			select {} // the signal may take effect late
 		case "deaf":
 			if e.config.Dir != "" {
 				e.times("deaf")
@@ -318,7 +318,7 @@ func (e *echo) Sample(ctx context.Context, b sdk.Batch) ([][]sdk.Sample, error) 
 		case "tell":
 			fmt.Fprintln(os.Stderr, "my token is", e.config.Token)
 			e.setup.Log.Warn("token", "value", `"`+e.config.Token)
-		case "lease": // and the end of the process in the midst of the call
+		case "lease": // the process ends during the call
 			if _, err := e.setup.Host.Acquire(ctx, sdk.Call{Endpoint: "http://" + e.config.Token + ".example"}); err != nil {
 				return nil, err
 			}
@@ -354,7 +354,7 @@ func (e *echo) Sample(ctx context.Context, b sdk.Batch) ([][]sdk.Sample, error) 
 			answer = string(said)
 		case "pid":
 			answer = fmt.Sprint(os.Getpid())
-		case "hold", "keep": // so many MiB, until the process ends
+		case "hold", "keep": // a number of MiB, until the process ends
 			var mib int
 			_, _ = fmt.Sscan(strings.TrimPrefix(it.Text, what), &mib)
 			holding = make([]byte, mib<<20)
@@ -364,7 +364,7 @@ func (e *echo) Sample(ctx context.Context, b sdk.Batch) ([][]sdk.Sample, error) 
 			if what == "hold" {
 				<-ctx.Done()
 			}
-		case "fill": // so many files of a MiB in its own folder, until the process ends
+		case "fill": // a number of files of one MiB in its own folder, until the process ends
 			var files int
 			_, _ = fmt.Sscan(strings.TrimPrefix(it.Text, what), &files)
 			for i := range files {
@@ -373,7 +373,7 @@ func (e *echo) Sample(ctx context.Context, b sdk.Batch) ([][]sdk.Sample, error) 
 				}
 			}
 			<-ctx.Done()
-		case "crowd": // so many children, until the process ends
+		case "crowd": // a number of children, until the process ends
 			var children int
 			_, _ = fmt.Sscan(strings.TrimPrefix(it.Text, what), &children)
 			for range children {
@@ -407,7 +407,7 @@ type chooserConfig struct {
 	Precision string `config:"precision" doc:"Of the numbers."`
 }
 
-// chooser answers with the value of an argument that was left to it.
+// chooser answers with the value of an argument that it chose itself.
 type chooser struct{ config chooserConfig }
 
 func (c *chooser) Resolved() map[string]any { return map[string]any{"precision": c.config.Precision} }
@@ -457,8 +457,8 @@ func (prompter) Prompt(_ context.Context, b sdk.Batch) ([][]sdk.Prompt, error) {
 	return out, nil
 }
 
-// lengths is an embedder that must be fitted: its vectors point to the lengths of
-// the text and of the state.
+// lengths is an embedder that must be fitted: its vectors are the lengths of the text and of the
+// state.
 type lengths struct{ dir, state string }
 
 func (l *lengths) Dimension() int { return 2 }
@@ -496,8 +496,7 @@ func (l *lengths) Embed(_ context.Context, role sdk.Role, texts []string) ([][]f
 	return out, nil
 }
 
-// patience is how long a test waits for what should take a moment: the machine
-// may be busy with other things.
+// patience is how long a test waits for something that should take a moment: the machine may be busy.
 const patience = 30 * time.Second
 
 // waitFor waits until a condition holds.

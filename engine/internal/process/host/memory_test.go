@@ -20,8 +20,8 @@ type memoryConfig struct {
 	Collection string `config:"collection" doc:"Its file, which another program makes."`
 }
 
-// memoryStore is a store that is durable at Commit and forgets all else. An attached collection's
-// file is read as it is; its note says its ID.
+// memoryStore is a store that is durable at Commit and forgets everything else. It reads an attached
+// collection's file unchanged; the note of the collection is its ID.
 type memoryStore struct {
 	theirs string
 	dir    string
@@ -32,7 +32,7 @@ type memoryStore struct {
 type collection struct {
 	Committed map[string]sdk.Entry
 	Note      []byte
-	pending   map[string]*sdk.Entry // nil: to be deleted
+	pending   map[string]*sdk.Entry // nil: deleted
 }
 
 func newMemory(dir string) *memoryStore {
@@ -115,7 +115,7 @@ func (m *memoryStore) Commit(_ context.Context, name string, note []byte) error 
 	})
 }
 
-// Search finds everything, on the dense side only, without the entries.
+// Search finds everything, with the dense leg only, without the entries.
 func (m *memoryStore) Search(_ context.Context, name string, s sdk.Search, queries []sdk.Query) ([]sdk.Hits, error) {
 	out := make([]sdk.Hits, len(queries))
 	return out, m.with(name, func(c *collection) error {
@@ -162,7 +162,7 @@ func (m *memoryStore) Scan(_ context.Context, name string, s sdk.Scan) (sdk.Page
 	return page, err
 }
 
-// List and Drop are not asked for here.
+// List is not needed here.
 func (m *memoryStore) List(context.Context) ([]sdk.Collection, error) {
 	return nil, errors.ErrUnsupported
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/racflow/racflow/sdk/wire"
 )
 
-// TestSecretsInAnyForm writes a secret in the ways in which logs write texts.
+// TestSecretsInAnyForm writes a secret in the forms in which logs write texts.
 func TestSecretsInAnyForm(t *testing.T) {
 	const secret = `pass/wörd"𝄞<1>`
 	for name, line := range map[string]string{

@@ -19,8 +19,8 @@ import (
 	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
-// python makes a folder of the example in Python, with racflow-plugin in vendor/ as an author would have it
-// there, and returns its program.
+// python makes a folder with the Python example, with racflow-plugin in vendor/ as for an author, and
+// returns its program.
 func python(t testing.TB) program.Program {
 	t.Helper()
 	interpreter, err := exec.LookPath("python3")
@@ -45,8 +45,8 @@ func python(t testing.TB) program.Program {
 	return length
 }
 
-// TestPython holds the example, and with it the package racflow-plugin, to what a plugin has to bear: a
-// kill, cancelled calls and the largest batches.
+// TestPython checks that the example, and with it the package racflow-plugin, stands what a plugin
+// must stand: a kill, cancelled calls and the largest batches.
 func TestPython(t *testing.T) {
 	length := python(t)
 	h, log := newHost(t)
@@ -72,7 +72,7 @@ func TestPython(t *testing.T) {
 	}
 	check("at first")
 
-	// A message of 64 MiB goes through, a larger one is refused with advice.
+	// A message of 64 MiB arrives; a larger one is refused with advice.
 	large := make([]string, 63)
 	for i := range large {
 		large[i] = strings.Repeat("x", 1<<20)
@@ -84,7 +84,7 @@ func TestPython(t *testing.T) {
 		t.Errorf("65 MiB: %v", err)
 	}
 
-	// Calls that are cancelled in the midst leave the process as it is.
+	// Calls that are cancelled in the middle leave the process as it is.
 	running := func() *runningProcess {
 		p.mu.Lock()
 		defer p.mu.Unlock()
@@ -108,7 +108,7 @@ func TestPython(t *testing.T) {
 		t.Errorf("process %s follows %s", after, before)
 	}
 
-	// A process that is killed in the midst of calls is replaced, and they are repeated.
+	// A process that is killed during calls is replaced, and the calls are repeated.
 	for range 8 {
 		calls.Go(func() {
 			if out, err := p.Sample(t.Context(), say(large[:8]...)); err != nil || out[7][0].Answers[0].Label != "long" {
@@ -124,7 +124,8 @@ func TestPython(t *testing.T) {
 	}
 }
 
-// BenchmarkPython sends batches of 64 rows to the example: what a hop to a stage in Python costs an item.
+// BenchmarkPython sends batches of 64 rows to the example. It measures the cost per item of a hop to
+// a stage in Python.
 func BenchmarkPython(b *testing.B) {
 	length := python(b)
 	h, _ := newHost(b)

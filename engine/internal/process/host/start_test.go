@@ -32,8 +32,7 @@ func self(t testing.TB) string {
 	return path
 }
 
-// hangs is a program that says something at once, on a busy machine too, and
-// nothing else.
+// hangs returns a program that prints a line at once, and then does nothing.
 func hangs(t *testing.T) *program.Program {
 	return scripted(t.TempDir(), "sh -c 'echo waiting for a lock >&2; exec sleep 60'")
 }
@@ -41,7 +40,7 @@ func hangs(t *testing.T) *program.Program {
 func TestPluginsThatDoNotStart(t *testing.T) {
 	h, _ := newHost(t)
 	var err error
-	if h.sockets, err = os.MkdirTemp("/tmp", "h"); err != nil { // the path of a socket is short, whatever TMPDIR is
+	if h.sockets, err = os.MkdirTemp("/tmp", "h"); err != nil { // the path of a socket must be short, whatever TMPDIR is
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(h.sockets) })
@@ -60,7 +59,7 @@ func TestPluginsThatDoNotStart(t *testing.T) {
 	other.Hash = program.FileHash + strings.Repeat("0", 64)
 	for name, c := range map[string]struct {
 		program *program.Program
-		within  time.Duration // of its start; 0: long
+		within  time.Duration // start limit; 0: long
 		want    []string
 	}{
 		"no such file":      {program: file("none", "", 0), want: []string{"there is no program " + dir}},

@@ -27,7 +27,7 @@ import (
 	"github.com/racflow/racflow/sdk/wire"
 )
 
-// Who reads the error of a row that ended the process learns how, whatever is logged.
+// The error of a row that ended the process says how it ended, whatever is logged.
 func TestEndIsExplained(t *testing.T) {
 	h, _ := newHost(t)
 	h.options.Log = slog.New(slog.DiscardHandler)
@@ -46,8 +46,8 @@ func TestEndIsExplained(t *testing.T) {
 	wantEcho(t, p, "a")
 }
 
-// Whatever a plugin is asked when it ends: the error names the stage, the plugin and its version, and
-// how it ended, and quotes nothing of gRPC's.
+// Whichever request a plugin gets when it ends, the error names the stage, the plugin and its
+// version, and how it ended. It quotes nothing of gRPC.
 func TestEndsAreExplained(t *testing.T) {
 	h, _ := newHost(t)
 	store, embedder := Spec{Kind: sdk.KindStore, Use: "test/memory"}, Spec{Kind: sdk.KindEmbed, Use: "test/length"}
@@ -98,7 +98,7 @@ func TestEndsAreExplained(t *testing.T) {
 	}
 }
 
-// A row is not blamed for the end of a process that had answered others.
+// A row is not blamed for the end of a process that had answered other rows.
 func TestAWornProcessIsNoRowsFault(t *testing.T) {
 	h, _ := newHost(t)
 	p := start(t, h, Spec{Config: echoConfigOf(t, t.TempDir())})
@@ -109,12 +109,12 @@ func TestAWornProcessIsNoRowsFault(t *testing.T) {
 		}}
 		return w.Do(wire.Alone(t.Context()), 1)[0]
 	}
-	for range 2 { // the process before it has answered the last one
+	for range 2 { // the previous process has answered the last request
 		if got, err := ask(t, p, "a"); got != "a" || err != nil {
 			t.Fatalf("got %q, %v", got, err)
 		}
 		alone := wire.Alone(t.Context())
-		if _, err := p.Sample(alone, say("worn")); !errors.Is(err, sdk.ErrCrashed) { // it may be many rows
+		if _, err := p.Sample(alone, say("worn")); !errors.Is(err, sdk.ErrCrashed) { // the cause may be many rows
 			t.Errorf("got %v", err)
 		}
 		if got, err := ask(t, p, "a"); got != "a" || err != nil {
@@ -129,7 +129,7 @@ func TestAWornProcessIsNoRowsFault(t *testing.T) {
 	}
 }
 
-// What a stage does not account for says whose it is.
+// Internal errors of a stage name the stage.
 func TestFailuresAreSigned(t *testing.T) {
 	h, _ := newHost(t)
 	third := start(t, h, Spec{Program: acting(t, "plugin"), Use: "test/echo", Kind: sdk.KindSample})
@@ -146,8 +146,8 @@ func TestFailuresAreSigned(t *testing.T) {
 	}
 }
 
-// A process that works on after a request's time is over, or has stopped, is
-// replaced before the caller goes on; one that notices stays.
+// A process that works past a request's deadline, or has stopped, is replaced before the caller
+// continues; a process that notices the deadline stays.
 func TestNextRequestFindsAProcess(t *testing.T) {
 	for text, begun := range map[string]string{"deaf": "deaf", "stop": "stopping", "wait": "waiting"} {
 		replaced := text != "wait"
@@ -183,7 +183,7 @@ func TestNextRequestFindsAProcess(t *testing.T) {
 	}
 }
 
-// deadline is a context whose time is over when a test says so.
+// deadline is a context whose time ends when a test says so.
 type deadline struct {
 	context.Context
 	over chan struct{}
@@ -200,7 +200,7 @@ func (d deadline) Err() error {
 	}
 }
 
-// A stage whose process ends whatever it is given is given up once, for all rows.
+// If a stage's process ends with every request, the stage is given up once, for all rows.
 func TestGivesUpOnAProcessThatAlwaysEnds(t *testing.T) {
 	h, _ := newHost(t)
 	h.limits.ends = 12
@@ -235,7 +235,7 @@ func TestGivesUpOnAProcessThatAlwaysEnds(t *testing.T) {
 	}
 }
 
-// A host says of which stages no answer has come, and since when.
+// A host reports stages without an answer, and since when.
 func TestHostWaits(t *testing.T) {
 	h, _ := newHost(t)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -268,7 +268,7 @@ func TestHostWaits(t *testing.T) {
 	}
 }
 
-// Answers put the report off, and so does having nothing to do.
+// Answers postpone the report, and so does an idle stage.
 func TestWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		reports := make(chan []time.Duration, 9)
@@ -280,10 +280,10 @@ func TestWaits(t *testing.T) {
 		w.begin()
 		w.begin()
 		time.Sleep(20 * time.Second)
-		w.end(true) // of two: the other waits from now on
+		w.end(true) // one of two has ended: the other waits from now on
 		time.Sleep(29 * time.Second)
 		w.begin()
-		w.end(false) // that was no answer
+		w.end(false) // ended without an answer
 		time.Sleep(35 * time.Second)
 		w.end(true)
 		time.Sleep(time.Hour)
@@ -400,8 +400,8 @@ func TestCrashOfAStoreLosesNothingSilently(t *testing.T) {
 	}
 	must.Do(t, errors.Join(put("a", "one"), s.Commit(ctx, "c", nil)))
 
-	// A reading crash in the middle of writing: the read is replayed on the
-	// collection as it was committed, opened again; the writes are refused.
+	// A reading crash in the middle of writing: the read is repeated on the committed collection,
+	// which is opened again; the writes are refused.
 	must.Do(t, put("b", "two"))
 	r := sdk.Ranking{Search: sdk.Search{Mode: sdk.ModeDense, NumCandidates: 9}, Fusion: sdk.Fusion{Method: "rrf", K: 60}, TopK: 5}
 	if _, err := s.Retrieve(ctx, "c", r, []sdk.Query{{Text: "crash", Vector: []float32{1}}}); err == nil {
@@ -422,7 +422,7 @@ func TestCrashOfAStoreLosesNothingSilently(t *testing.T) {
 		t.Error(err)
 	}
 
-	// A crash while writing is not replayed.
+	// A crash while writing is not repeated.
 	if err := put("e", "crash"); !errors.Is(err, errRestarted) {
 		t.Errorf("got %v", err)
 	}
@@ -434,8 +434,7 @@ func TestCrashOfAStoreLosesNothingSilently(t *testing.T) {
 	}
 }
 
-// A collection that was removed before the process that knew it ended is not
-// taken for one without entries.
+// A collection that was removed before its process ended is not mistaken for an empty one.
 func TestCrashAfterACollectionWasRemoved(t *testing.T) {
 	h, _ := newHost(t)
 	ctx, dir := t.Context(), t.TempDir()
@@ -454,8 +453,8 @@ func TestCrashAfterACollectionWasRemoved(t *testing.T) {
 	}
 }
 
-// A new process attaches what the one before it had attached, and does not go on with another
-// collection of that name.
+// A new process attaches the collection of its predecessor, and refuses another collection of that
+// name.
 func TestCrashOfAnAttachedStore(t *testing.T) {
 	h, _ := newHost(t)
 	ctx, dir := t.Context(), t.TempDir()

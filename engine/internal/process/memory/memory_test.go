@@ -15,7 +15,7 @@ import (
 )
 
 func TestParseSize(t *testing.T) {
-	for text, want := range map[string]string{ // a size as it is shown, or a part of the error
+	for text, want := range map[string]string{ // a formatted size, or a part of the error
 		"2GiB": "2.0 GiB", "512MiB": "512.0 MiB", "1.5GiB": "1.5 GiB", "2 GB": "1.9 GiB", "1TiB": "1.0 TiB", "65536KiB": "64.0 MiB", "32MiB": "32.0 MiB",
 		"2": "is not a size", "2G": "is not a size", "-1GiB": "is not a size", "2gib": "is not a size", "": "is not a size", "1e3GiB": "is not a size",
 		"31MiB": "at least 32.0 MiB", "0GiB": "at least 32.0 MiB", "99999999999TiB": "more than any machine has",
@@ -37,8 +37,7 @@ type machine struct {
 	dir string
 }
 
-// has notes a process and what it holds, in MiB: its own pages, and its share of those
-// that it shares.
+// has adds a process with its memory in MiB: its own pages, and its share of common pages.
 func (m machine) has(pid, parent, group, anonymous, share int) {
 	dir := filepath.Join(m.dir, fmt.Sprint(pid))
 	files := map[string]string{
@@ -54,12 +53,12 @@ func (m machine) has(pid, parent, group, anonymous, share int) {
 	}
 }
 
-// TestWatch takes looks at machines and sees who is ended, and why.
+// TestWatch measures machines and checks who is ended, and why.
 func TestWatch(t *testing.T) {
 	const mib = 1 << 20
 	for _, test := range []struct {
 		name      string
-		processes [][5]int // pid, parent, group, held, its share of that
+		processes [][5]int // pid, parent, group, memory, its share of common pages
 		bounds    map[int]int
 		total     int
 		want      map[int]string
@@ -97,7 +96,7 @@ func TestWatch(t *testing.T) {
 			for pid, bound := range test.bounds {
 				w.members[&member{pid: pid, Limits: Limits{Memory: Bound{int64(bound) * mib, fmt.Sprint("memory of ", pid)}}, end: func(err error) { ends <- end{pid, err.Error()} }}] = true
 			}
-			for range 3 { // what has been ended is not ended again
+			for range 3 { // an ended process is not ended again
 				_, err := w.pass()
 				must.Do(t, err)
 			}
@@ -119,16 +118,16 @@ func TestWatch(t *testing.T) {
 	}
 }
 
-// TestLimits: who runs too much or writes too much is ended once, and says so.
+// TestLimits: a member with too many processes or files is ended once, with the reason.
 func TestLimits(t *testing.T) {
 	m := machine{t, t.TempDir()}
-	m.has(9, 1, 9, 50, 0)   // the keeper
-	m.has(10, 9, 10, 50, 0) // each has three threads
+	m.has(9, 1, 9, 50, 0)   // the launcher
+	m.has(10, 9, 10, 50, 0) // each process has three threads
 	m.has(11, 9, 11, 50, 0) // an orphan
 	for name, c := range map[string]struct {
 		kept   bool
 		limits Limits
-		want   string // a part; empty: nobody is ended
+		want   string // part of the reason; empty: nobody is ended
 	}{
 		"few":              {true, Limits{Processes: 6}, ""},
 		"too many":         {true, Limits{Processes: 5}, "since it ran 6 processes and threads, more than the 5"},
@@ -157,7 +156,8 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// A watch looks as often as its clock says, until it is closed, and says once that it sees nothing.
+// A watch measures as often as its clock says, until it is closed, and warns once if it cannot
+// measure.
 func TestClock(t *testing.T) {
 	m := machine{t, t.TempDir()}
 	m.has(10, 1, 10, 60, 0)
@@ -190,7 +190,7 @@ func TestClock(t *testing.T) {
 	}
 }
 
-// TestReal looks at processes of this machine.
+// TestReal measures processes of this machine.
 func TestReal(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("only Linux tells what processes hold")
@@ -209,7 +209,7 @@ func TestReal(t *testing.T) {
 	must.Do(t, err)
 	must.Do(t, c.Start())
 	lines := bufio.NewScanner(out)
-	for range 2 { // it and what it has started
+	for range 2 { // the process and its child
 		if !lines.Scan() {
 			t.Fatal("it does not hold anything")
 		}
@@ -228,7 +228,7 @@ func TestReal(t *testing.T) {
 	}
 }
 
-// hold holds 48 MiB until its standard input ends, as does the process that it starts.
+// hold holds 48 MiB until its standard input ends, and so does its child.
 func hold(which string) {
 	pages := make([]byte, 48<<20)
 	for i := range pages {

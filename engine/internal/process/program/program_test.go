@@ -15,7 +15,7 @@ import (
 	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
-// write makes files below a folder: scripts where the content says so.
+// write makes files below a folder; content that is a script becomes executable.
 func write(t *testing.T, dir string, files map[string]string) {
 	t.Helper()
 	for name, content := range files {
@@ -34,7 +34,7 @@ func at(t *testing.T, path string) Program {
 	return p
 }
 
-// What a program is, and what it is not safe to start for. The folder is locked or given.
+// TestCheck: which programs are safe to start, and why others are not. The folder is locked or given.
 func TestCheck(t *testing.T) {
 	const script = "racflow-plugin-mine/racflow-plugin-mine"
 	do := func(err error) func(*testing.T) {
@@ -45,7 +45,7 @@ func TestCheck(t *testing.T) {
 	for name, c := range map[string]struct {
 		change        func(dir string) error
 		given, locked string // the error; empty: none
-		same          bool   // the hash is as before
+		same          bool   // the hash is unchanged
 	}{
 		"as it was":         {func(string) error { return nil }, "", "", true},
 		"another module":    {func(dir string) error { return os.WriteFile(dir+"/lib/a.py", []byte("b = 2"), 0o644) }, "", "is not the program that was locked", false},
@@ -102,7 +102,7 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// A single file, which a person may name by a link.
+// A single file may be named by a link.
 func TestCheckFile(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir, map[string]string{"racflow-plugin-a": "#!/bin/sh\n"})
@@ -127,7 +127,7 @@ func TestCheckFile(t *testing.T) {
 	}
 }
 
-// The hash of a folder is what anybody can compute with sha256sum.
+// Anybody can compute the hash of a folder with sha256sum.
 func TestTreeHash(t *testing.T) {
 	root := t.TempDir()
 	write(t, root, map[string]string{"racflow-plugin-m/racflow-plugin-m": "#!x\n", "racflow-plugin-m/b/a.py": "", "racflow-plugin-m/.git/HEAD": "left out"})
@@ -159,7 +159,7 @@ func TestFind(t *testing.T) {
 
 func TestLink(t *testing.T) {
 	t.Setenv("XDG_CONFIG_HOME", filepath.Join(t.TempDir(), "config"))
-	t.Setenv("HOME", t.TempDir()) // where the former means nothing
+	t.Setenv("HOME", t.TempDir()) // for systems that ignore the former
 	if all, err := Links(); err != nil || len(all) > 0 {
 		t.Fatalf("at first: %v, %v", all, err)
 	}
@@ -188,7 +188,7 @@ func TestLink(t *testing.T) {
 	}
 }
 
-// A program is read once for as long as it looks the same, and a link in place of a module is another
+// A program is read once as long as it looks the same. With a link in place of a module it is another
 // program.
 func TestReadOnce(t *testing.T) {
 	root := t.TempDir()

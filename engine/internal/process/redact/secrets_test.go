@@ -47,7 +47,7 @@ func TestMessageAndResult(t *testing.T) {
 	}
 }
 
-// TestAddMeanwhile adds secrets while texts are searched, as stages that start do.
+// TestAddMeanwhile adds secrets while texts are searched, like starting stages.
 func TestAddMeanwhile(t *testing.T) {
 	var s Secrets
 	s.Add("sk-first-one")

@@ -20,16 +20,16 @@ import (
 	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
-// service works on rows for as long as it takes. It remembers its calls.
+// service works on rows for some time. It records its calls.
 type service struct {
 	mu     sync.Mutex
 	calls  []string
 	asks   int
-	polls  int            // that are pending before the results are there
+	polls  int            // pending polls before the results are there
 	pause  time.Duration  // as sdk.Pending.PollAfter
-	fails  error          // of the next collection
-	during func()         // called with each ask, before its reply
-	notes  map[int]string // by polls that are left
+	fails  error          // error of the next collection
+	during func()         // called with each request, before its reply
+	notes  map[int]string // by the number of remaining polls
 }
 
 func (s *service) note(polls int) string { return s.notes[polls] }
@@ -54,7 +54,7 @@ func (s *service) call(_ context.Context, handle string, rows []int) error {
 	return err
 }
 
-// bench is a book's folder and what is done with it.
+// bench is a folder of handles, and records the work on it.
 type bench struct {
 	service
 	dir     string
@@ -66,7 +66,7 @@ func newBench(t *testing.T) *bench {
 	return &bench{dir: filepath.Join(t.TempDir(), "pending"), service: service{pause: time.Hour}}
 }
 
-// do does the work on rows with a book of its own, as a new process does.
+// do works on rows with newly opened Handles, as a new process does.
 func (b *bench) do(ctx context.Context, rows ...int) error {
 	return b.work(retry.OpenHandles(b.dir, func(w retry.PendingWait) { b.reports = append(b.reports, w) })).Do(ctx, rows)
 }
@@ -74,7 +74,7 @@ func (b *bench) do(ctx context.Context, rows ...int) error {
 func (b *bench) work(book *retry.Handles) retry.PendingWork {
 	return retry.PendingWork{
 		Handles: book, Stage: "sample.s", Key: func(row int) string { return retry.HandleKey("s", fmt.Sprint(row)) }, Call: b.call,
-		Collected: func(_ int, what string) { // groups are collected side by side
+		Collected: func(_ int, what string) { // groups are collected in parallel
 			b.mu.Lock()
 			defer b.mu.Unlock()
 			b.settled = append(b.settled, what)
@@ -91,7 +91,7 @@ func (b *bench) files(t *testing.T) int {
 
 func (b *bench) want(t *testing.T, calls ...string) {
 	t.Helper()
-	slices.Sort(b.calls) // groups are collected side by side
+	slices.Sort(b.calls) // groups are collected in parallel
 	slices.Sort(calls)
 	if d := cmp.Diff(calls, b.calls); d != "" {
 		t.Errorf("calls (-want +got):\n%s", d)
@@ -112,13 +112,13 @@ func TestCollects(t *testing.T) {
 		if n := len(b.reports); n != 240 || b.reports[0] != (retry.PendingWait{Stage: "sample.s", For: 30 * time.Second}) {
 			t.Errorf("%d reports, the first after %v", n, b.reports[0])
 		}
-		// Nothing is removed before the results are stored.
+		// Entries stay until the results are stored.
 		must.Do(t, b.do(t.Context(), 1))
 		b.want(t, "h1 [1]")
 	})
 }
 
-// What a stage says is reported at once, when it changes, and else now and then.
+// A stage's note is reported at once and when it changes, and otherwise now and then.
 func TestNotes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
@@ -143,8 +143,8 @@ func TestNotes(t *testing.T) {
 	})
 }
 
-// An interrupted wait ends at once, the handle is on the disk, and a part of the rows
-// is collected with it later.
+// An interrupted wait ends at once, the handle is on the disk, and a part of the rows is collected
+// with it later.
 func TestInterrupted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
@@ -179,7 +179,7 @@ func TestEnded(t *testing.T) {
 	})
 }
 
-// What is stored is asked for anew where it comes again; the rest keeps its handle.
+// Stored rows are requested anew if they come again; the rest keeps its handle.
 func TestSettle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
@@ -199,7 +199,7 @@ func TestSettle(t *testing.T) {
 	})
 }
 
-// What a process that was killed had collected is settled by a later one, unless it was asked for again since.
+// What a killed process had collected is settled by a later one, unless it was requested again since.
 func TestSettledLater(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
@@ -239,7 +239,7 @@ func TestCollectionFails(t *testing.T) {
 	for _, test := range []struct {
 		name  string
 		fails error
-		again []string // the calls of the next attempt
+		again []string // calls of the next attempt
 	}{
 		{"for good", lost, []string{"ask [1 2]", "h2 [1 2]"}},
 		{"a row for good", sdk.RowErrors{1: lost}, []string{"h1 [1]", "ask [2]", "h2 [2]"}},
@@ -265,8 +265,8 @@ func TestCollectionFails(t *testing.T) {
 	}
 }
 
-// Without a book nothing is waited for; a book that cannot be written to is an error
-// that no retry repeats.
+// Without Handles nothing is waited for. Handles that cannot be written are an error that no retry
+// repeats.
 func TestUnkept(t *testing.T) {
 	b := newBench(t)
 	var later *sdk.Pending

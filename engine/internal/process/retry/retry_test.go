@@ -20,8 +20,8 @@ import (
 
 var errCrash = fmt.Errorf("x: %w", sdk.ErrCrashed)
 
-// A row that ends the process fails alone. What may hold such a row is sent alone,
-// and the process ends once for each halving.
+// A row that ends the process fails alone. Parts that may contain such a row are sent alone, and the
+// process ends once for each halving.
 func TestCrashIsIsolated(t *testing.T) {
 	const n = 200
 	for _, poison := range [][]int{{0}, {137}, {199}, {3, 4, 150}} {
@@ -73,7 +73,8 @@ func TestHangIsIsolated(t *testing.T) {
 	}
 }
 
-// Where a process gave no sign of life, its rows are asked one by one, and it is ended once more.
+// If a process gave no sign of life, its rows are sent one by one, and the process is ended once
+// more.
 func TestSilenceIsIsolated(t *testing.T) {
 	silent, calls := 0, 0
 	w := Work{Call: func(ctx context.Context, rows []int) error {
@@ -91,8 +92,8 @@ func TestSilenceIsIsolated(t *testing.T) {
 	}
 }
 
-// Rows that take long, but each of them less than its share, all get answers, though no call with
-// several of them would have ended in time.
+// Rows that take long, but each less than its share, all get answers, though no call with several of
+// them would have ended in time.
 func TestSlowRowsAreNotBlamed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const timeout = 2 * time.Minute
@@ -102,14 +103,13 @@ func TestSlowRowsAreNotBlamed(t *testing.T) {
 	})
 }
 
-// A row is not blamed for the time that another one took of their process: it is asked
-// alone before it is, and where it has waited to be sent it is asked again. That of a
-// stage that asks other machines is asked once.
+// A row is not blamed for the time that another row took of their process. It is sent alone first,
+// and sent again if it had to wait. A stage that asks other machines gets the row only once.
 func TestAHeldUpRowIsNotBlamed(t *testing.T) {
 	for name, c := range map[string]struct {
 		network  bool
-		waits    int // in vain
-		late     int // and how often it is sent late
+		waits    int // calls without an answer
+		late     int // calls that are sent late
 		answered bool
 		calls    int
 	}{
@@ -147,8 +147,8 @@ func TestAHeldUpRowIsNotBlamed(t *testing.T) {
 	}
 }
 
-// hanging is the work of a stage that takes its time for each row, and hangs where some rows are; nil:
-// with any.
+// hanging is the work of a stage that takes some time for each row, and hangs on certain rows; nil:
+// on every row.
 func hanging(poison []int, timeout, each time.Duration) Work {
 	return Work{Call: func(ctx context.Context, rows []int) error {
 		return Patience{timeout, false}.Bounded(ctx, len(rows), func(ctx context.Context) error {
@@ -161,7 +161,7 @@ func hanging(poison []int, timeout, each time.Duration) Work {
 	}}
 }
 
-// A stage that hangs whatever it is given is given up after a few rows.
+// A stage that hangs on every row is given up after a few rows.
 func TestAStageThatHangsIsGivenUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const timeout = 2 * time.Minute
@@ -176,7 +176,7 @@ func TestAStageThatHangsIsGivenUp(t *testing.T) {
 	})
 }
 
-// A deadline that is not of the call says nothing of its rows.
+// A deadline that does not belong to the call says nothing about its rows.
 func TestOtherDeadlines(t *testing.T) {
 	calls := 0
 	w := Work{Call: func(context.Context, []int) error {
@@ -247,8 +247,8 @@ func TestDo(t *testing.T) {
 	}
 }
 
-// TestWaits: rows that wait for another try are reported, with the reason, though their
-// service is there.
+// TestWaits: rows that wait for another try are reported, with the reason, although their service is
+// up.
 func TestWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		start, got := time.Now(), []string(nil)
@@ -290,8 +290,8 @@ func TestDoEnds(t *testing.T) {
 	}
 }
 
-// A call has a share of its stage's timeout, and a single row a larger one: none can use up what
-// the calls after it need.
+// A call has a share of its stage's timeout, and a single row a larger share: no call can use up the
+// time that later calls need.
 func TestShares(t *testing.T) {
 	for _, c := range []struct {
 		network bool

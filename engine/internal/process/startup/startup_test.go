@@ -23,7 +23,7 @@ func TestOver(t *testing.T) {
 	if Over(); percent() != most {
 		t.Errorf("GOGC is %d before the first collection, want %d", percent(), most)
 	}
-	for percent() != usual { // what it waits for comes some time after a collection
+	for percent() != usual { // the change comes some time after a collection
 		runtime.GC()
 	}
 }

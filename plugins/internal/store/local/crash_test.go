@@ -21,8 +21,8 @@ import (
 	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
-// The environment variables that make the test binary a writer or a reader of a
-// folder, and the one that says how often a writer is killed.
+// Environment variables that turn the test binary into a writer or a reader of a folder, and the
+// variable for the number of kills.
 const (
 	crashDir    = "RACFLOW_TEST_CRASH_DIR"
 	readDir     = "RACFLOW_TEST_READ_DIR"
@@ -42,16 +42,15 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// generationSize is the number of entries that commit n of a writer puts. It
-// also deletes those of commit n-lifetime, so that logs are rewritten and
-// segments merged all the time.
+// generationSize is the number of entries that commit n of a writer puts. The commit also deletes
+// those of commit n-lifetime, so that logs are rewritten and segments merged all the time.
 const (
 	generationSize = 30
 	lifetime       = 25
 )
 
-// crashLimits make most commits small, some write the log's rows to a file, and
-// large ones write several files.
+// crashLimits make most commits small; some write the log's rows to a file, and large ones write
+// several files.
 var crashLimits = limits{rows: 4 * generationSize, bytes: 1 << 20, spill: 2}
 
 func generation(n int) (all []sdk.Entry, ids []string) {

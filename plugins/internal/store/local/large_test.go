@@ -15,9 +15,9 @@ import (
 	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
-// largeDir names the environment variable with a folder for collections of up to
-// a million rows, which TestLarge makes there unless they are there already;
-// 4 GB of disk. largeRows is set for the processes that it starts to measure.
+// largeDir is the environment variable for a folder with collections of up to a million rows;
+// TestLarge makes them unless they exist. They take 4 GB of disk. largeRows is set for the processes
+// that it starts to measure.
 const (
 	largeDir  = "RACFLOW_TEST_LARGE_DIR"
 	largeRows = "RACFLOW_TEST_LARGE_ROWS"
@@ -76,7 +76,7 @@ func measureLarge(t *testing.T, dir string, n int) {
 			t.Fatal(err)
 		}
 	}
-	const toAnswer, toUpsert, tries = 2 * time.Second, time.Second, 3 // a machine that is busy may miss a goal once
+	const toAnswer, toUpsert, tries = 2 * time.Second, time.Second, 3 // a busy machine may miss a goal once
 	answered, upserted := time.Hour, time.Hour
 	for try := 0; try < tries && answered > toAnswer; try++ {
 		if s != nil {
@@ -114,7 +114,7 @@ func measureLarge(t *testing.T, dir string, n int) {
 		}
 	}
 	seen := s.collections["c"].now.Load()
-	texts, pages := 0, []byte(nil) // every page of every segment is touched
+	texts, pages := 0, []byte(nil) // touches every page of every segment
 	for i := range seen.Parts {
 		p := &seen.Parts[i]
 		for r := range int32(p.Segment.Rows) {
@@ -141,7 +141,7 @@ func measureLarge(t *testing.T, dir string, n int) {
 		upserted = time.Since(start)
 		t.Logf("upsert of %d rows: %v", len(upsert), upserted)
 	}
-	const slack = 20e6 // what the runtime keeps for itself is not the same each time
+	const slack = 20e6 // the runtime's own memory varies
 	if answered > toAnswer || upserted > toUpsert || above > 600e6+slack {
 		t.Errorf("one of these is above the goal")
 	}

@@ -95,7 +95,7 @@ func logSize(t testing.TB, dir string) int64 {
 	return info.Size()
 }
 
-// putFrames returns how many rows each put frame of the log of "c" has.
+// putFrames returns the number of rows of each put frame in the log of "c".
 func putFrames(t testing.TB, dir string) (rows []int) {
 	t.Helper()
 	f, err := os.Open(filepath.Join(dir, "c", "log"))

@@ -16,8 +16,8 @@ import (
 	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
-// threeCommits writes a log of three commits with an entry each and returns its
-// bytes and where each commit ends.
+// threeCommits writes a log of three commits with an entry each. It returns the log's bytes, and the
+// end of each commit.
 func threeCommits(t testing.TB, dir string) (log []byte, ends []int64) {
 	t.Helper()
 	s := openSmall(t, dir)
@@ -113,8 +113,8 @@ func TestForeignFiles(t *testing.T) {
 	}
 }
 
-// TestTextCannotForgeACommit stores a commit frame of another log as a text and
-// then damages the frame that holds it.
+// TestTextCannotForgeACommit stores a commit frame of another log as a text, and then damages the
+// frame with this text.
 func TestTextCannotForgeACommit(t *testing.T) {
 	dir := t.TempDir()
 	log, ends := threeCommits(t, dir)
@@ -215,8 +215,8 @@ func TestDamagedBase(t *testing.T) {
 		}
 		s.Close()
 	}
-	// A base without its commit is not the beginning of an empty collection, whose
-	// files the next writer could remove.
+	// A base without its commit is not mistaken for an empty collection: the next writer could remove
+	// its files.
 	first := bytes.Index(log, []byte(segment.CommitMark)) - segment.FrameHeader
 	end := first + segment.FrameHeader + int(binary.LittleEndian.Uint32(log[first:]))
 	for size := segment.LogHeader + segment.FrameHeader + len("standard/2") + 4 + 5; size < end; size += 5 {

@@ -37,7 +37,7 @@ func TestCollections(t *testing.T) {
 		}
 	}
 	names, err := collections(dir)
-	// "%41" is no folder of a collection: it would be "A", whose folder is "%41".
+	// "%41" is no folder of a collection: its name would be "A", whose folder is "A".
 	if want := []string{".", "A", "a.b", "b", "Ünit/A"}; err != nil || !slices.Equal(names, want) {
 		t.Errorf("collections %q, %v, want %q", names, err, want)
 	}
@@ -139,7 +139,7 @@ func TestCompactLog(t *testing.T) {
 
 // TestFind finds all collections, including incomplete ones, and nothing else.
 func TestFind(t *testing.T) {
-	root := filepath.Join(t.TempDir(), "[a] *") // means nothing else
+	root := filepath.Join(t.TempDir(), "[a] *") // has no special meaning
 	for _, name := range []string{"whole", "unlocked", "logless", "begun"} {
 		must.Do(t, os.MkdirAll(filepath.Join(root, name), 0o755))
 		oneSegment(t, filepath.Join(root, name))
@@ -200,7 +200,7 @@ func TestDamageIsNotCopied(t *testing.T) {
 			must.Do(t, os.WriteFile(path, b, 0o644))
 			s := openStore(t, dir)
 			mustOpen(t, s, 2)
-			commit(t, s, nil, entry("new", "red", 1, 0)) // or there is nothing to compact
+			commit(t, s, nil, entry("new", "red", 1, 0)) // otherwise there is nothing to compact
 			s.Close()
 			_, compactErr := Compact(ctx, Location{dir, "c"})
 			exportErr := export(ctx, Location{dir, "c"}, func(sdk.Entry) error { return errors.New("an entry came out") })

@@ -14,12 +14,12 @@ import (
 	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
-// smallLimits make files, merges and spills happen with few rows.
+// smallLimits returns limits with which few rows already cause files, merges and spills.
 func smallLimits(r *rand.Rand) limits {
 	return limits{rows: 1 + r.IntN(40), bytes: int64(1000 + r.IntN(20_000)), spill: 1 + r.IntN(2)}
 }
 
-// model does to a store and to a map the same, and compares.
+// model makes the same changes to a store and to a map, and compares them.
 type model struct {
 	*testing.T
 	r                 *rand.Rand
@@ -121,7 +121,7 @@ func (m *model) change(step int) {
 		if m.s.collections["c"].staged != nil {
 			return
 		}
-		other := openStore(m, m.dir) // as another process would be
+		other := openStore(m, m.dir) // like another process
 		other.limits, other.config.Sync = m.limits, false
 		mustOpen(m, other, 4)
 		e := randomEntry(r, fmt.Sprint(r.IntN(100)), 4)

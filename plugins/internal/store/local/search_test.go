@@ -14,8 +14,7 @@ import (
 	"github.com/racflow/racflow/sdk/support"
 )
 
-// reference is search as its definition reads: everything scored, everything
-// sorted, in float64.
+// reference is the search by its definition: it scores and sorts everything, in float64.
 type reference struct {
 	entries []sdk.Entry
 	k1, b   float64
@@ -74,7 +73,7 @@ func (r reference) lexical(query string) map[string]float64 {
 	return scores
 }
 
-// best returns the ids of the depth highest scores, ties by id.
+// best returns the ids of the depth highest scores; equal scores are sorted by id.
 func best(scores map[string]float64, depth int) []string {
 	var all []string
 	for id := range scores {
@@ -86,8 +85,8 @@ func best(scores map[string]float64, depth int) []string {
 	return all[:min(depth, len(all))]
 }
 
-// sameRanking compares hits with the reference; hits whose scores differ by
-// rounding only may change positions.
+// sameRanking compares hits with the reference; hits whose scores differ only by rounding may change
+// positions.
 func sameRanking(hits []sdk.Hit, score func(sdk.Hit) float32, want map[string]float64, depth int) error {
 	wanted := best(want, depth)
 	if len(hits) != len(wanted) {
@@ -136,7 +135,7 @@ func randomString(r *rand.Rand) string {
 	return s + []string{"", "d", "\xff", "\x00"}[r.IntN(4)]
 }
 
-// randomFilter makes filters over what randomEntry makes.
+// randomFilter makes filters over the values of randomEntry.
 func randomFilter(r *rand.Rand, depth int) *sdk.Filter {
 	if depth > 0 && r.IntN(2) == 0 {
 		f := &sdk.Filter{Op: []sdk.FilterOp{sdk.FilterAnd, sdk.FilterOr, sdk.FilterNot}[r.IntN(3)]}

@@ -20,7 +20,7 @@ import (
 	"github.com/racflow/racflow/sdk/support"
 )
 
-// intoFile puts the rows that the log of a collection has into a file.
+// intoFile moves the rows in the log of a collection into a file.
 func intoFile(t testing.TB, dir string, dimension int) {
 	t.Helper()
 	s := openStore(t, dir)
@@ -30,8 +30,7 @@ func intoFile(t testing.TB, dir string, dimension int) {
 	must.Do(t, s.Close())
 }
 
-// oneSegment writes a collection that is one segment in a file, and returns the
-// file and its bytes.
+// oneSegment writes a collection that is one segment in a file. It returns the file and its bytes.
 func oneSegment(t testing.TB, dir string) (path string, b []byte) {
 	t.Helper()
 	r := rand.New(rand.NewPCG(5, 6))
@@ -53,7 +52,8 @@ func oneSegment(t testing.TB, dir string) (path string, b []byte) {
 	return path, b
 }
 
-// Sparse vectors come back bit by bit from the log, from memory and from a file, and take little room there.
+// Sparse vectors come back bit by bit from the log, from memory and from a file, and take little room
+// in the file.
 func TestSparseVectors(t *testing.T) {
 	const rows, dimension = 3000, 4096
 	r, dir := rand.New(rand.NewPCG(1, 2)), t.TempDir()
@@ -250,7 +250,7 @@ func FuzzSegment(f *testing.F) {
 		must.Do(t, os.WriteFile(path, b, 0o644))
 		askAll(t, dir)
 		if err := check(ctx, Location{dir, "c"}); err == nil && !bytes.Equal(b, whole) {
-			t.Skip() // the change means the same
+			t.Skip() // the change has no effect
 		}
 	})
 }

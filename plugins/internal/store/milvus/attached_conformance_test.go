@@ -27,7 +27,7 @@ func TestAttachedConformanceElsewhere(t *testing.T) {
 	conformsAttached(t, elsewhere(t), os.Getenv(configVariable))
 }
 
-// plan is how a collection holds the rows of the suite.
+// plan says how a collection holds the rows of the suite.
 type plan struct {
 	metric  string
 	numbers bool   // its keys are whole numbers

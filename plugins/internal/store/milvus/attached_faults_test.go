@@ -24,8 +24,8 @@ import (
 	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
-// scripted is a server with one collection, docs, of whole numbers as keys. Calls that
-// it does not have are Unimplemented: all that write are among them.
+// scripted is a server with one collection, docs, whose keys are integers. It returns Unimplemented
+// for all other calls, including every call that writes.
 type scripted struct {
 	milvuspb.UnimplementedMilvusServiceServer
 	fields  []*schemapb.FieldSchema
@@ -33,12 +33,12 @@ type scripted struct {
 	rows    int
 	target  string                      // of the alias; empty: docs
 	fails   map[string]*commonpb.Status // by method
-	states  []commonpb.LoadState        // one after the other; the last one stays
+	states  []commonpb.LoadState        // in turn; the last one stays
 
 	mu      sync.Mutex
 	calls   []string
-	most    int64    // queries of one search
-	outputs []string // fields that the last one asked for
+	most    int64    // most queries of one search
+	outputs []string // fields that the last call asked for
 }
 
 // start serves until the test ends.
@@ -163,7 +163,7 @@ func (s *scripted) Search(_ context.Context, r *milvuspb.SearchRequest) (*milvus
 	return &milvuspb.SearchResults{Status: &commonpb.Status{}, Results: data}, nil
 }
 
-// newScripted is a server whose collection can be attached.
+// newScripted returns a server whose collection can be attached.
 func newScripted() *scripted {
 	text := field("text", schemapb.DataType_VarChar)
 	text.Nullable = true
@@ -331,7 +331,7 @@ func TestAttachedIsLoaded(t *testing.T) {
 	s.states = append([]commonpb.LoadState{commonpb.LoadState_LoadStateNotLoad}, loading...)
 	c := s.start(t)
 	_, found := attach(t, c, entries.Arguments{Collection: "docs", Load: true})
-	s.states = loading // by somebody else
+	s.states = loading // loaded by somebody else
 	attach(t, c, entries.Arguments{Collection: "docs"})
 	loads := 0
 	for _, call := range s.calls {

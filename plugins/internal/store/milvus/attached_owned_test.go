@@ -15,7 +15,7 @@ import (
 	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
-// simple is a collection with a text and a vector for each id.
+// simple makes a collection with a text and a vector for each id.
 func (o *owner) simple(name, partition string, ids ...string) {
 	o.t.Helper()
 	if partition == "" {

@@ -36,7 +36,7 @@ func newOwner(t testing.TB, c config) *owner {
 	return &owner{t: t, MilvusServiceClient: client.Service}
 }
 
-// keyValues makes pairs of a list.
+// keyValues makes pairs from a list.
 func keyValues(list ...string) (pairs []*commonpb.KeyValuePair) {
 	for pair := range slices.Chunk(list, 2) {
 		pairs = append(pairs, &commonpb.KeyValuePair{Key: pair[0], Value: pair[1]})
@@ -56,12 +56,12 @@ func primary(f *schemapb.FieldSchema) *schemapb.FieldSchema {
 	return f
 }
 
-// made says how a collection is made.
+// made describes a collection to make.
 type made struct {
 	fields    []*schemapb.FieldSchema
 	functions []*schemapb.FunctionSchema
 	dynamic   bool
-	metrics   map[string]string // field to metric
+	metrics   map[string]string // by field
 }
 
 func (o *owner) create(name string, m made) {
@@ -116,7 +116,7 @@ func (o *owner) rowsAndSchema(name string) string {
 	must.Do(o.t, err)
 	s, err := o.ShowCollections(o.t.Context(), &milvuspb.ShowCollectionsRequest{})
 	must.Do(o.t, err)
-	var indexes []string // without how far they are, which changes by itself
+	var indexes []string // without their progress, which changes by itself
 	for _, index := range i.IndexDescriptions {
 		indexes = append(indexes, fmt.Sprint(index.FieldName, index.IndexName, index.Params))
 	}
@@ -149,7 +149,7 @@ func bools(name string, values []bool) *schemapb.FieldData {
 	return column(name, schemapb.DataType_Bool, &schemapb.ScalarField{Data: &schemapb.ScalarField_BoolData{BoolData: &schemapb.BoolArray{Data: values}}})
 }
 
-// objects is a JSON field; without a name it is the dynamic one.
+// objects returns a JSON field; without a name it is the dynamic field.
 func objects(t testing.TB, name string, values []map[string]any) *schemapb.FieldData {
 	t.Helper()
 	var data [][]byte

@@ -46,9 +46,8 @@ func (e *milvusEngine) json() string {
 	return fmt.Sprintf(`{"address": %q, "index": "FLAT", "retry_time": "20s"}`, e.address)
 }
 
-// What TestConformanceElsewhere reads from the environment: the config of a
-// stage as JSON, whether the server has no sparse vectors, and whether its
-// scores depend on how many queries there are in a call.
+// Environment variables of TestConformanceElsewhere: the config of a stage as JSON, whether the
+// server has no sparse vectors, and whether its scores depend on the number of queries in a call.
 const (
 	configVariable    = "RACFLOW_MILVUS_CONFIG"
 	denseOnlyVariable = "RACFLOW_MILVUS_DENSE_ONLY"

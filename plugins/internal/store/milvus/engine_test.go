@@ -19,8 +19,8 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// withEngine is the environment variable with which the tests that need a real
-// milvusEngine run, which takes minutes.
+// withEngine is the environment variable that enables the tests with a real milvusEngine, which take
+// minutes.
 const withEngine = "RACFLOW_TEST_MILVUS"
 
 var install = sync.OnceValues(func() (string, error) {
@@ -33,7 +33,7 @@ var install = sync.OnceValues(func() (string, error) {
 	return strings.TrimSpace(stdout.String()), nil
 })
 
-// milvusEngine is a Milvus server of a test's own, on loopback.
+// milvusEngine is a test's own Milvus server, on loopback.
 type milvusEngine struct {
 	t       testing.TB
 	address string
@@ -103,7 +103,7 @@ func (e *milvusEngine) kill() {
 	}
 }
 
-// config is the config of a stage without arguments, for a server.
+// config returns the config of a stage without arguments, for a server.
 func (e *milvusEngine) config() config {
 	return config{
 		ServerConfig: table.ServerConfig{Address: e.address, ConnectTimeout: 5 * time.Second, CallTimeout: 20 * time.Second, RetryTime: 20 * time.Second},

@@ -40,7 +40,7 @@ func TestSameAsLocal(t *testing.T) {
 			reference := theirs.(sdk.Store)
 			fill(t, ours, entries)
 			fill(t, reference, entries)
-			// Some changes, so that the statistics of the words move.
+			// Some changes, so that the statistics of the words change.
 			changed := slices.Clone(entries[:len(entries)/10])
 			for i := range changed {
 				changed[i].Text = entries[len(entries)-1-i].Text

@@ -20,8 +20,7 @@ import (
 	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
-// docs are rows of a collection that another program makes, and the entries that
-// they are.
+// docs holds the rows of an external collection, and the corresponding entries.
 type docs struct {
 	entries []sdk.Entry
 	columns []*schemapb.FieldData
@@ -269,7 +268,7 @@ func sameDense(t *testing.T, r *reader, name string, d docs, exact bool) {
 	}
 }
 
-// sameFilters compares what filters select with Filter.Match, in Go.
+// sameFilters compares the selections of filters with Filter.Match, in Go.
 func sameFilters(t *testing.T, r *reader, name string, d docs) {
 	meta := func(key string, op sdk.FilterOp, values ...any) sdk.Filter {
 		return sdk.Filter{Op: op, Field: sdk.FieldMeta, Key: key, Values: values}

@@ -45,7 +45,7 @@ func putAll(t testing.TB, s *store, entries ...sdk.Entry) {
 	must.Do(t, s.Commit(t.Context(), "c", []byte("note")))
 }
 
-// bareSDK is the SDK as the package uses it.
+// bareSDK returns the SDK as the package uses it.
 func bareSDK(t testing.TB, s *store) *client.GrpcClient {
 	t.Helper()
 	c, err := s.server.Client(t.Context())
@@ -79,7 +79,7 @@ func TestSilentErrors(t *testing.T) {
 	}
 }
 
-// Rows that do not match are no rows, not an error.
+// A search without matching rows has no rows, and no error.
 func TestNoMatch(t *testing.T) {
 	e := startEngine(t)
 	s := small(t, e.config())
@@ -137,22 +137,22 @@ func TestHalfMadeCollection(t *testing.T) {
 	}
 }
 
-// inTime is longer than a busy machine takes for what the tests wait for, and
-// less than the times of the config, which are 20 s.
+// inTime is longer than a busy machine takes for what the tests wait for, and less than the times of
+// the config, which are 20 s.
 const inTime = 15 * time.Second
 
 // Without a server, the cause is reported in time.
 func TestNoServer(t *testing.T) {
 	address := freeAddress(t)
 	config := (&milvusEngine{address: address}).config()
-	config.ConnectTimeout = 500 * time.Millisecond // it may just be starting
+	config.ConnectTimeout = 500 * time.Millisecond // the server may just be starting
 	s := openStore(t, config)
 	start := time.Now()
 	_, err := s.Open(t.Context(), "c", sdk.Schema{Dimension: 2})
 	if err == nil || !strings.Contains(err.Error(), "connection refused") || !strings.Contains(err.Error(), address) || time.Since(start) > inTime {
 		t.Errorf("after %v: %v", time.Since(start), err)
 	}
-	silent, err := net.Listen("tcp", "127.0.0.1:0") // it never answers
+	silent, err := net.Listen("tcp", "127.0.0.1:0") // never answers
 	must.Do(t, err)
 	defer silent.Close()
 	config.Address = silent.Addr().String()
@@ -205,7 +205,7 @@ func TestRecreatedCollection(t *testing.T) {
 	must.Do(t, other.Put(t.Context(), "c", []sdk.Entry{{ID: "x", Vector: []float32{1, 0, 0}}}))
 	must.Do(t, other.Commit(t.Context(), "c", nil))
 	c, err := s.Open(t.Context(), "c", sdk.Schema{Dimension: 3})
-	if err != nil || c.Entries != 1 || len(c.Note) != 0 { // the same number of a commit, and another commit
+	if err != nil || c.Entries != 1 || len(c.Note) != 0 { // the same commit number, but another commit
 		t.Fatalf("%+v, %v", c, err)
 	}
 	hits, err := s.Search(t.Context(), "c", sdk.Search{Mode: sdk.ModeDense, NumCandidates: 3}, []sdk.Query{{Vector: []float32{1, 0, 0}}})

@@ -108,7 +108,7 @@ func TestChangeThatIsCutOff(t *testing.T) {
 			mustOpen(t, reader)
 			must.Do(t, a.Put(t.Context(), "c", []sdk.Entry{entry("a", "one one two"), entry("d", "three")}))
 			must.Do(t, a.Delete(t.Context(), "c", []string{"b", "nothing"}))
-			must.Do(t, a.collection("c").change.apply(t.Context())) // and then it is killed
+			must.Do(t, a.collection("c").change.apply(t.Context())) // and then the writer is killed
 			endLease(t, a)
 
 			hits, err := reader.Search(t.Context(), "c", sdk.Search{Mode: sdk.ModeHybrid, NumCandidates: 5}, []sdk.Query{{Text: "four", Vector: []float32{1, 0}}})

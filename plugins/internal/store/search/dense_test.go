@@ -54,7 +54,7 @@ func without(s *denseLeg, rows ...int) *denseLeg {
 	return newDenseLeg(s.of.With(removed.Parts), s.kernel)
 }
 
-// bruteForce scores every row and sorts them all.
+// bruteForce scores and sorts all rows.
 func bruteForce(s *denseLeg, query []float32, f *sdk.Filter, depth int) []scored {
 	var all []scored
 	for i := range int32(s.of.Rows) {
@@ -67,7 +67,7 @@ func bruteForce(s *denseLeg, query []float32, f *sdk.Filter, depth int) []scored
 	return all[:min(depth, len(all))]
 }
 
-// fillings make the vectors that are hard to tell apart by codes.
+// fillings make vectors that codes can hardly tell apart.
 var fillings = map[string]func(r *rand.Rand, n, dimension int) [][]float32{
 	"independent": func(r *rand.Rand, n, dimension int) [][]float32 {
 		return vectorsOf(n, dimension, func(int, int) float64 { return r.NormFloat64() })
@@ -156,7 +156,7 @@ func TestNearestIsExact(t *testing.T) {
 					r := rand.New(rand.NewPCG(seed, 5))
 					n, dimension := 1+r.IntN(1500), 1+r.IntN(150)
 					if seed%8 == 7 {
-						n = 2*pendingRows + 100 // more than may be pending
+						n = 2*pendingRows + 100 // more than the limit of pending rows
 					}
 					tab := denseTable(t, r, k, dimension, fill(r, n, dimension))
 					var holes []int
@@ -181,7 +181,7 @@ func TestNearestIsExact(t *testing.T) {
 					}
 					filters, among := make([]*sdk.Filter, len(queries)), make([]selection, len(queries))
 					for i := range filters {
-						if seed%2 == 1 { // from all to hardly any
+						if seed%2 == 1 { // from all rows to hardly any
 							id := fmt.Sprintf("%06d", r.IntN(n>>r.IntN(10)+1))
 							filters[i] = &sdk.Filter{Op: sdk.FilterLess, Field: sdk.FieldID, Values: []any{id}}
 						}
@@ -249,7 +249,7 @@ func TestBounds(t *testing.T) {
 						exact += float64(v) * float64(query[j])
 					}
 					off := math.Abs(exact - dot*float64(p.bound.Scale)*float64(g.Scale))
-					// The second half of slack's arithmetic part is the dot product's own.
+					// The second half of slack's arithmetic part belongs to the dot product.
 					if most := p.bound.Slope*g.Lost + p.bound.Slack - float32(dimension)/(1<<24); off > float64(most) {
 						t.Fatalf("%d dimensions: off by %g, not %g", dimension, off, most)
 					}

@@ -38,7 +38,7 @@ func TestPruningFindsTheSame(t *testing.T) {
 			gone = append(gone, put.Rows[i].ID)
 		}
 	}
-	for _, often := range []string{"w0 ", "w1 ", "w40 ", "w900 "} { // counts that do not fit a byte
+	for _, often := range []string{"w0 ", "w1 ", "w40 ", "w900 "} { // counts that do not fit into a byte
 		put.Rows[r.IntN(len(put.Rows))].Text = strings.Repeat(often, 300)
 	}
 	changes.Apply(segment.Change{Put: put})

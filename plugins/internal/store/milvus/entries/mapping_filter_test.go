@@ -9,7 +9,7 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// testDescription has a field of each type that filters know.
+// testDescription returns a schema with a field of each type that filters know.
 func testDescription() *Schema {
 	d := &Schema{Name: "docs", Indexes: map[string]map[string]string{"vector": {"metric_type": "COSINE"}}}
 	for name, typ := range map[string]schemapb.DataType{

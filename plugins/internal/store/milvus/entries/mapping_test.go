@@ -13,7 +13,7 @@ import (
 	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
-// jsonRow is a row with a JSON field.
+// jsonRow returns a row with a JSON field.
 func jsonRow(field, text string) *table.ReplyRow {
 	data := &schemapb.FieldData{FieldName: field, Field: &schemapb.FieldData_Scalars{Scalars: &schemapb.ScalarField{Data: &schemapb.ScalarField_JsonData{JsonData: &schemapb.JSONArray{Data: [][]byte{[]byte(text)}}}}}}
 	r, err := table.ReplyRows([]*schemapb.FieldData{data}, nil, field)

@@ -17,7 +17,7 @@ func combine(op sdk.FilterOp, parts ...sdk.Filter) sdk.Filter {
 	return sdk.Filter{Op: op, Parts: parts}
 }
 
-// own is a collection of racflow's own.
+// own returns a collection of racflow's own.
 func own(t *testing.T) *Collection {
 	t.Helper()
 	made, err := table.New(nil, table.Options{}, "c", sdk.Schema{Dimension: 1, Analyzer: "standard"})

@@ -53,7 +53,7 @@ func serverStaysAway(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.connected = &client.GrpcClient{} // calls are made up here
+	s.connected = &client.GrpcClient{} // the calls here are simulated
 	gone := status.Error(codes.Unavailable, "gone")
 	attempts := 0
 	ask := func(err error) error {
