@@ -171,7 +171,7 @@ func TestReviewTeaches(t *testing.T) {
 		t.Errorf("beside it: %+v", d)
 	}
 	r.call("/api/decide", `{"case":"`+cases[0].ID+`","label":"lost","reviewer":"Ada","page":"1"}`, &struct{}{})
-	if err := r.Process.Kill(); err != nil { // the end is not waited for
+	if err := r.Process.Kill(); err != nil { // nothing waits for the end
 		t.Fatal(err)
 	}
 	_ = r.Wait()

@@ -172,7 +172,7 @@ func TestGranted(t *testing.T) {
 	write(t, s.dir, "p.hcl", strings.Replace(file, "CLOUD_KEY", "OTHER_KEY", 1))
 	s.env = append(s.env, "OTHER_KEY=another-key")
 	refused("another secret", []string{"the secret OTHER_KEY"}, "run", "p.hcl")
-	if _, text := s.run(t, "explain", "newest", "1"); !strings.Contains(text, "the secret OTHER_KEY") { // it opens today's file
+	if _, text := s.run(t, "explain", "newest", "1"); !strings.Contains(text, "the secret OTHER_KEY") { // explain opens the current file
 		t.Errorf("explain uses a file that nobody granted anything: %s", text)
 	}
 }
@@ -301,7 +301,7 @@ pipeline "p" {
 	if n := s.seen.Load(); n != 0 {
 		t.Errorf("the server got %d requests", n)
 	}
-	if code, text := s.run(t, "test", "--trust", "p.hcl"); s.seen.Load() == 0 { // grants do not depend on its result
+	if code, text := s.run(t, "test", "--trust", "p.hcl"); s.seen.Load() == 0 { // it answers nothing
 		t.Errorf("what is granted does not hold: %d, %s", code, text)
 	}
 	seen := s.seen.Load()

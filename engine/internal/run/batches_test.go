@@ -27,7 +27,7 @@ type batcher struct {
 	late bool
 
 	mu    sync.Mutex
-	calls []int // items of each
+	calls []int // items of each call
 	jobs  []int
 }
 

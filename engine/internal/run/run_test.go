@@ -150,7 +150,7 @@ func TestALoneItemIsAnsweredAtOnce(t *testing.T) {
 		n := 0
 		start := time.Now()
 		totals, err := r.Items(t.Context(), func() (source.Row, error) {
-			<-answered // the next line is typed when the last one's answer is there
+			<-answered // the next line comes when the last answer is there
 			if n++; n > lines {
 				return source.Row{}, io.EOF
 			}

@@ -56,7 +56,7 @@ pipeline "p" {
 text	label
 `
 
-// loadWith loads the file above with arguments replaced: target=value each.
+// loadWith loads the file above with arguments replaced, each given as target=value.
 func loadWith(t *testing.T, overrides ...string) (*File, string) {
 	t.Helper()
 	path, o := unpack(t, txtar.Parse([]byte(overridden)))

@@ -26,7 +26,7 @@ func chain(n int, first, next string) string {
 	return b.String() + "}\n"
 }
 
-// each writes the numbers up to n into a format.
+// each formats the numbers up to n.
 func each(n int, format string) string {
 	var b strings.Builder
 	for i := range n {
@@ -35,7 +35,7 @@ func each(n int, format string) string {
 	return b.String()
 }
 
-// local is a file with one local value.
+// local returns a file with one local value.
 func local(value string) string { return "locals {\n  a = " + value + "\n}\n" }
 
 // hostile returns files that would take minutes or gigabytes without bounds.
@@ -219,7 +219,7 @@ func TestFirstErrorsAreKept(t *testing.T) {
 	}
 }
 
-// allocated is how many bytes have been allocated so far.
+// allocated returns the number of bytes allocated so far.
 func allocated() uint64 {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
@@ -239,7 +239,7 @@ func expectShort(t *testing.T, diags hcl.Diagnostics) {
 	}
 }
 
-// TestHostileValues gives a variable values that are made to do harm.
+// TestHostileValues gives a variable malicious values.
 func TestHostileValues(t *testing.T) {
 	dir := t.TempDir()
 	again := strings.Repeat

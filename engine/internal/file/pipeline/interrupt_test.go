@@ -12,8 +12,8 @@ import (
 	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
-// waiting writes a file whose second line asks for an environment variable, and
-// returns options with an environment that closes asked and never answers.
+// waiting writes a file whose second line asks for an environment variable. It returns options with
+// an environment that closes asked and never answers.
 func waiting(t *testing.T, release <-chan struct{}) (o Options, asked chan struct{}) {
 	t.Helper()
 	dir := t.TempDir()

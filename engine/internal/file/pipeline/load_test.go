@@ -103,9 +103,8 @@ func opener[C, T any](context.Context, sdk.Setup, C) (T, error) {
 	panic("validation opens nothing")
 }
 
-// unpack writes an archive into a folder and reads the options from its
-// comment, a flag per line: -var NAME=VALUE, -var-file FILE, -env NAME=VALUE,
-// -input FILE, -dir FOLDER.
+// unpack writes an archive into a folder and reads the options from its comment, a flag per line:
+// -var NAME=VALUE, -var-file FILE, -env NAME=VALUE, -input FILE, -dir FOLDER.
 func unpack(t testing.TB, a *txtar.Archive) (path string, o Options) {
 	t.Helper()
 	root := t.TempDir()
@@ -155,7 +154,7 @@ func TestDiagnostics(t *testing.T) {
 			var out bytes.Buffer
 			w := hcl.NewDiagnosticTextWriter(&out, file.Sources, 0, false)
 			for _, d := range diags {
-				if d.Subject != nil { // the writer shows columns only in colour
+				if d.Subject != nil { // the writer shows columns only with colour
 					fmt.Fprintf(&out, "[%s]\n", d.Subject)
 				}
 				must.Do(t, w.WriteDiagnostic(d))

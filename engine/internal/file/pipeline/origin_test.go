@@ -33,7 +33,7 @@ var calls = map[string][]string{
 	"trimspace": {"trimspace(X)"}, "trimsuffix": {"trimsuffix(X, \"E\")", "trimsuffix(\"A\", X)"}, "upper": {"upper(X)"}, "values": {"values({ a = X })"},
 }
 
-// forms are expressions of other kinds.
+// forms are expressions of other forms.
 var forms = []string{
 	"X", "\"${X}\"", "\"a${substr(X, 0, 1)}\"", "\"%{ if X == \"A\" }a%{ endif }\"", "\"%{ for c in split(\"\", X) }${c}/%{ endfor }\"", "<<E\n${X}\nE\n",
 	"X == \"A\" ? 1 : 2", "true ? X : \"\"", "false ? X : \"\"", "X == \"A\"", "X != null", "!(X == \"A\")", "N + 1", "-N", "N > 3 && true", "false && N > 3",

@@ -38,7 +38,7 @@ func pairs() (all []pair) {
 	return all
 }
 
-// lines writes each pair by a format of text, label and number.
+// lines formats each pair, with text, label and number.
 func lines(head, format string) string {
 	for i, p := range pairs() {
 		head += written(format, p, i)
@@ -52,7 +52,7 @@ func written(format string, p pair, i int) string {
 	return text
 }
 
-// array writes each pair as an element.
+// array formats each pair as an element.
 func array(before, format, after string) string {
 	return before + strings.TrimSuffix(lines("", format+","), ",") + after
 }

@@ -110,7 +110,7 @@ func TestMake(t *testing.T) {
 		output  string
 		data    []string
 		want    []want
-		says    []string // of Describe
+		says    []string // parts of Describe
 	}{
 		"labelled": {
 			files: map[string]string{"data/t.csv": tickets(",", "utterance", "intent", 600)}, output: "out.hcl", data: []string{"data/t.csv"},

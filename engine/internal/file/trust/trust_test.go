@@ -19,7 +19,7 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// TestGrants grants wants and files to folders, one of which has a broken record.
+// TestGrants grants wants and files to folders; one of them has a broken record.
 func TestGrants(t *testing.T) {
 	g := Grants{filepath.Join(t.TempDir(), "trust")}
 	never := func([]byte) bool { return false }
@@ -82,7 +82,7 @@ func TestGrants(t *testing.T) {
 	}
 }
 
-// catalog offers a third party's voter, beside the stages of enginetest.
+// catalog offers a third-party voter, in addition to the stages of enginetest.
 type catalog struct {
 	enginetest.Catalog
 	voter     sdk.Stage

@@ -14,7 +14,7 @@ import (
 	"github.com/racflow/racflow/engine/internal/source"
 )
 
-// of is a set with a row for each text and label.
+// of returns a set with a row for each text and label.
 func of(t testing.TB, name string, quick bool, textsAndLabels ...string) *Set {
 	t.Helper()
 	var b strings.Builder
@@ -48,7 +48,7 @@ func plenty(more ...string) (all []string) {
 	return append(all, more...)
 }
 
-// signed has five different rows of each label.
+// signed returns five different rows of each label.
 func signed(labels ...string) (all []string) {
 	for i := range 5 {
 		for n, label := range labels {
@@ -58,7 +58,7 @@ func signed(labels ...string) (all []string) {
 	return all
 }
 
-// lines are the findings, with the lines of their rows.
+// lines returns the findings, with the lines of their rows.
 func lines(r Report) (all []string) {
 	for _, f := range r.Findings {
 		text := fmt.Sprintf("%s %s %d:", f.Severity, f.Check, f.Count)

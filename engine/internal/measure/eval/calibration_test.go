@@ -35,12 +35,12 @@ func TestCalibration(t *testing.T) {
 	}
 	want := &Calibration{
 		Measured: "confidence",
-		// .9 is in bin 14, which ends at .933: 2 of 3 right, |2 - 2.7|; .5 in bin 8:
-		// |1 - .5|; .2 in bin 3: |0 - .2|; nothing is wrong with 0.
+		// .9 is in bin 14, which ends at .933: 2 of 3 right, |2 - 2.7|; .5 in bin 8: |1 - .5|; .2 in
+		// bin 3: |0 - .2|; for 0 there is no error.
 		ECE:   (.7 + .5 + .2) / 8,
 		NLL:   -(2*math.Log(.9) + math.Log(.1) + math.Log(.5) + math.Log(.8) + 3*math.Log(1-1e-6)) / 8,
 		Brier: (.01 + .81 + .01 + .25 + .04) / 8,
-		// Out of scope are .2 and 0; in scope three times .9, .5 and twice 0.
+		// Out of scope are .2 and 0; in scope are three times .9, .5 and twice 0.
 		DoubtAUROC: (4 + 5) / 12.,
 		Coverage: []Coverage{
 			{.5, 3. / 4, .5},
@@ -49,7 +49,7 @@ func TestCalibration(t *testing.T) {
 			{.8, (3 + 1.4/3) / 6.4, 0},  //
 			{.9, (3 + 2.2/3) / 7.2, 0},  //
 			{.95, (3 + 2.6/3) / 7.6, 0}, //
-			{1, 4. / 8, 0},              // as the accuracy
+			{1, 4. / 8, 0},              // equals the accuracy
 		},
 	}
 	got := c.Report()

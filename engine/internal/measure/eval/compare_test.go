@@ -16,7 +16,7 @@ import (
 	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
-// open keeps a run with these results, and opens it.
+// open stores a run with these results, and opens it.
 func open(t *testing.T, state string, m journal.Manifest, results ...outcome.Result) *journal.Journal {
 	t.Helper()
 	kept := journal.RunsOf(state)
@@ -84,7 +84,7 @@ func TestDecided(t *testing.T) {
 func TestChance(t *testing.T) {
 	tests := map[string]struct {
 		lost, gained int
-		chance       float64 // 2 * P(X <= min) of a fair coin
+		chance       float64 // 2 * P(X <= min) for a fair coin
 	}{
 		"none": {0, 0, 1}, "even": {5, 5, 1}, "ten of ten": {0, 10, 2. / 1024}, "three of four": {1, 3, 2 * 5. / 16},
 	}
@@ -110,7 +110,7 @@ func TestChance(t *testing.T) {
 	}
 }
 
-// TestCompareTrees: a node above the expected label is right, as a run counts it.
+// TestCompareTrees: a node above the expected label is right, as in a run.
 func TestCompareTrees(t *testing.T) {
 	state, m := t.TempDir(), journal.Manifest{Version: "1", Answers: journal.LabelAnswers, LabelForm: sdk.LabelForm{Levels: "/"}}
 	a := open(t, state, m, answer(1, "1", "a/b", "a/b"), answer(2, "2", "a/b", "a"), answer(3, "3", "a/b", "a"))

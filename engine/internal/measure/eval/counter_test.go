@@ -105,7 +105,7 @@ func TestNothing(t *testing.T) {
 
 func TestScope(t *testing.T) {
 	c := NewCounter("a", "b")
-	none := result.Vote{Voter: "llm", Weight: 1, Accepted: true} // none of the labels
+	none := result.Vote{Voter: "llm", Weight: 1, Accepted: true} // no label fits
 	for _, r := range []outcome.Result{
 		{Expected: "a", Answer: "a"},
 		{Expected: "a", Answer: "b"},

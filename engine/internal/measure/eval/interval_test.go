@@ -10,9 +10,8 @@ import (
 
 func near(got, want float64) bool { return math.Abs(got-want) < 5e-7 }
 
-// TestWilson: the first three are the examples of Newcombe, "Two-sided confidence
-// intervals for the single proportion", Statistics in Medicine 17:857-872, 1998; the
-// others were computed with SciPy.
+// TestWilson: the first three are the examples of Newcombe, "Two-sided confidence intervals for the
+// single proportion", Statistics in Medicine 17:857-872, 1998; the others were computed with SciPy.
 func TestWilson(t *testing.T) {
 	tests := []struct {
 		right, n  int
@@ -47,10 +46,9 @@ func TestExact(t *testing.T) {
 	}
 }
 
-// TestPaired: computed with SciPy by maximising the likelihood numerically, not by the
-// closed form. The first is the example of Newcombe, "Improved confidence intervals for
-// the difference between binomial proportions based on paired data", Statistics in
-// Medicine 17:2635-2650, 1998.
+// TestPaired: computed with SciPy by maximising the likelihood numerically, not by the closed form.
+// The first is the example of Newcombe, "Improved confidence intervals for the difference between
+// binomial proportions based on paired data", Statistics in Medicine 17:2635-2650, 1998.
 func TestPaired(t *testing.T) {
 	tests := []struct {
 		Paired

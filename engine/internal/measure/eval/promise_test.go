@@ -43,7 +43,7 @@ func (p population) cells() []cell {
 	return all
 }
 
-// answered is how many cells a threshold answers.
+// answered returns the number of cells that a threshold answers.
 func answered(all []cell, threshold float64) int {
 	return sort.Search(cells, func(c int) bool { return all[c].confidence < threshold })
 }
@@ -177,7 +177,7 @@ func TestUnknownTexts(t *testing.T) {
 	const share = .1
 	g := PromiseGoal{.95, .95}
 	right := func(u float64) float64 { return .998 - .5*math.Pow(u, 4) }
-	surer := func(u float64) float64 { return u * u * u } // of the unknown texts: as sure as the surest u of the known
+	surer := func(u float64) float64 { return u * u * u } // of the unknown texts, the share that is as sure as the surest u of the known texts
 	accuracy := func(threshold, unknown float64) float64 {
 		u := 1 - threshold
 		known := .998*u - .1*math.Pow(u, 5) // the integral of right

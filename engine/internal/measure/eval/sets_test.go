@@ -49,7 +49,7 @@ func TestSets(t *testing.T) {
 	if len(pairs) != 3 || pairs["b>c"] != 1 || pairs[">a"] != 1 || pairs["x>"] != 1 {
 		t.Errorf("confused: %v", pairs)
 	}
-	if alone := r.Voters[0].Accuracy; math.Abs(alone-2./6) > 1e-9 { // a; b, twice
+	if alone := r.Voters[0].Accuracy; math.Abs(alone-2./6) > 1e-9 { // the answers are a and b, twice
 		t.Errorf("alone it is right on %v", alone)
 	}
 	if r.Scope != nil {
@@ -75,7 +75,7 @@ func TestEmptySets(t *testing.T) {
 	if s.Empty != 3 || s.EmptyRight != 1 || math.Abs(s.ExampleF1-2./6) > 1e-9 || math.Abs(s.Precision-1./3) > 1e-9 || math.Abs(s.Recall-1./4) > 1e-9 {
 		t.Errorf("%+v", s)
 	}
-	if alone := r.Voters[0].Accuracy; math.Abs(alone-4./6) > 1e-9 { // without a label
+	if alone := r.Voters[0].Accuracy; math.Abs(alone-4./6) > 1e-9 { // the items without a label
 		t.Errorf("alone it is right on %v", alone)
 	}
 }
@@ -87,7 +87,7 @@ func TestSetIntervals(t *testing.T) {
 	const samples, items = 60, 120
 	for seed := range samples {
 		c := NewCounter("a", "b")
-		for i := range items { // right on two of three labels that are expected, whatever the item
+		for i := range items { // right on two of three expected labels, whatever the item
 			answer := "a; b"
 			if (uint32(i*samples+seed)*2654435761)>>8%3 == 0 {
 				answer = "a"

@@ -15,7 +15,7 @@ import (
 	"github.com/racflow/racflow/engine/result"
 )
 
-// results are answers with falling agreement, the last of them wrong.
+// results returns answers with falling agreement, the last of them wrong.
 func results(n, wrong int) []outcome.Result {
 	all := make([]outcome.Result, n)
 	for i := range all {

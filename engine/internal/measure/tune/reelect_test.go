@@ -47,7 +47,7 @@ pipeline "p" {
 }
 `
 
-// firstWord votes by the first word alone.
+// firstWord votes by the first word only.
 type firstWord struct{}
 
 func (firstWord) Sample(_ context.Context, b sdk.Batch) ([][]sdk.Sample, error) {
@@ -148,7 +148,7 @@ func files() map[string]string {
 	return map[string]string{"train.tsv": train, "input.tsv": input, runtest.File: reelectFile}
 }
 
-// open starts the pipeline with some of its arguments set.
+// open starts the pipeline with some arguments set.
 func open(t *testing.T, set ...pipeline.Override) (*run.Run, *pipeline.Pipeline, stage.Launch) {
 	t.Helper()
 	dir := runtest.Folder(t, files())

@@ -90,7 +90,7 @@ func (m model) Sample(_ context.Context, b sdk.Batch) ([][]sdk.Sample, error) {
 	return all, nil
 }
 
-// bench is a folder with the file, and rows in it.
+// bench is a folder with the file and its rows.
 type bench struct {
 	t       *testing.T
 	dir     string

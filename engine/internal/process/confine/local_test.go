@@ -21,7 +21,7 @@ import (
 	"github.com/racflow/racflow/engine/internal/process/confine/cage"
 )
 
-// answering returns which addresses answer to a client as most programs have it.
+// answering returns the addresses that answer to a client in the usual configuration of programs.
 func answering(addresses []string) []string {
 	reached := []string{}
 	for _, address := range addresses {
@@ -42,7 +42,8 @@ func answering(addresses []string) []string {
 	return reached
 }
 
-// fastOpen connects to a server of IPv4 and sends it a request by one system call. It succeeds if there is an answer.
+// fastOpen connects to an IPv4 server and sends it a request in one system call. It succeeds if there
+// is an answer.
 func fastOpen(address string) error {
 	at, err := netip.ParseAddrPort(address)
 	if err != nil || !at.Addr().Is4() {
@@ -64,7 +65,7 @@ func fastOpen(address string) error {
 	return err
 }
 
-// server is one on this machine that says what it is told, at the first address that can be had; "": at none.
+// server starts a server on this machine that echoes, at the first address that is free; "": at none.
 func server(t *testing.T, addresses ...string) (port string) {
 	var l net.Listener
 	for _, address := range addresses {
@@ -84,16 +85,17 @@ func server(t *testing.T, addresses ...string) (port string) {
 	return strconv.Itoa(l.Addr().(*net.TCPAddr).Port)
 }
 
-// TestLocal: a plugin reaches a server of this machine that its file allows, where clients look for it,
-// and no other one. The proxy decides that; without a network of its own Landlock and the filter do.
+// TestLocal: a plugin reaches a server of this machine if its file allows it, at the address that
+// clients use, and no other server. The proxy enforces that; without a network namespace, Landlock
+// and the filter do.
 func TestLocal(t *testing.T) {
 	kernel := Probe()
 	if kernel.Landlock < cage.LandlockTCP || !kernel.Filter {
 		t.Skipf("this kernel cannot enforce all of it: %+v", kernel)
 	}
 	one, other, unnamed := server(t, "127.0.0.1:0"), server(t, "127.0.0.1:0"), server(t, "127.0.0.1:0")
-	low := server(t, "127.0.0.1:81", "127.0.0.1:82", "127.0.0.1:83", "127.0.0.1:0") // the first are for root alone
-	six := server(t, "[::1]:0")                                                     // where there is IPv6
+	low := server(t, "127.0.0.1:81", "127.0.0.1:82", "127.0.0.1:83", "127.0.0.1:0") // the first ones are for root only
+	six := server(t, "[::1]:0")                                                     // if there is IPv6
 	for _, user := range []string{"self", "plain"} {
 		for _, alone := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s alone=%v", user, alone), func(t *testing.T) {
@@ -111,7 +113,7 @@ func TestLocal(t *testing.T) {
 				}
 				at.Local, at.Ask = slices.Clone(at.Hosts), append(slices.Clone(want), "http://127.0.0.1:"+unnamed)
 				if !alone {
-					at.Local = append(at.Local, "127.0.0.1:"+other) // the proxy knows better
+					at.Local = append(at.Local, "127.0.0.1:"+other) // the proxy refuses it
 					at.Ask = append(at.Ask, "http://127.0.0.1:"+other)
 				}
 				at = employed(t, user, at)

@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// TestPlaces: each host stands at its own address, and where clients look for "localhost" if no other does.
+// TestPlaces: each host has its own address, and also the addresses of "localhost" unless another
+// host is there.
 func TestPlaces(t *testing.T) {
 	for name, c := range map[string]struct {
 		local []string

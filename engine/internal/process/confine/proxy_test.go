@@ -20,7 +20,7 @@ import (
 // none is an environment without a proxy.
 func none(*url.URL) (*url.URL, error) { return nil, nil }
 
-// advice keeps what is reported.
+// advice stores the reports.
 type advice struct {
 	sync.Mutex
 	all []string
@@ -32,13 +32,13 @@ func (a *advice) add(text string) {
 	a.all = append(a.all, text)
 }
 
-// proxied is a proxy at an address.
+// proxied is a proxy with its address.
 type proxied struct {
 	*Proxy
 	at string
 }
 
-// start serves a proxy and returns a client that has no other network.
+// start serves a proxy and returns a client without any other network.
 func start(t *testing.T, d dialer, allowed ...string) (*http.Client, proxied, *advice) {
 	t.Helper()
 	reported := &advice{}
@@ -62,7 +62,7 @@ func start(t *testing.T, d dialer, allowed ...string) (*http.Client, proxied, *a
 	return &http.Client{Transport: transport}, proxied{p, l.Addr().String()}, reported
 }
 
-// get returns the body of a reply, after its status where that is not 200.
+// get returns the body of a reply, after its status if that is not 200.
 func get(c *http.Client, address string) string {
 	reply, err := c.Get(address)
 	if err != nil {
@@ -76,7 +76,8 @@ func get(c *http.Client, address string) string {
 	return string(body)
 }
 
-// TestNoServer: that a server of this machine does not run is said once, to whoever runs the plugin.
+// TestNoServer: if a server of this machine does not run, the person who runs the plugin is told
+// once.
 func TestNoServer(t *testing.T) {
 	closed := httptest.NewServer(nil)
 	closed.Close()
@@ -137,7 +138,7 @@ func TestReach(t *testing.T) {
 	}
 }
 
-// A name that is the machine's own is reached where the file says so.
+// A name of this machine is reached if the file allows it.
 func TestLocalByName(t *testing.T) {
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "local") }))
 	t.Cleanup(s.Close)

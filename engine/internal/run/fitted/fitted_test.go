@@ -23,12 +23,12 @@ import (
 
 var fittedBuiltin = workspace.Serve(enginetest.Stages())
 
-// bench is a file with a voter that learns, and a state folder. Its stages are processes.
+// fittedBench is a file with a voter that learns, and a state folder. Its stages are processes.
 type fittedBench struct {
 	t       *testing.T
 	dir     string
 	mu      sync.Mutex
-	fitting []string // stages, once for each page of rows that they got
+	fitting []string // stages, once for each page of rows that they received
 	steps   []workspace.Progress
 }
 
@@ -84,7 +84,7 @@ func (b *fittedBench) open() *workspace.Pipeline {
 	return p
 }
 
-// answer asks about an apple, and returns which stages were fitted for that.
+// answer asks about an apple, and returns the stages that were fitted for the answer.
 func (b *fittedBench) answer() (answer string, fitted []string, err error) {
 	b.t.Helper()
 	b.fitting, b.steps = nil, nil
@@ -106,7 +106,7 @@ func (b *fittedBench) want(answer string, fitted ...string) {
 	}
 }
 
-// kept are the folders of what stages have learnt.
+// kept returns the folders of what stages have learnt.
 func (b *fittedBench) kept() []string {
 	b.t.Helper()
 	all, err := filepath.Glob(filepath.Join(b.dir, "state", "fitted", "*", "*"))
@@ -216,7 +216,7 @@ func TestKilledFit(t *testing.T) {
 	b.want("fruit", "sample.one")
 	whole := b.kept()[0]
 	left := filepath.Join(filepath.Dir(whole), "new-1")
-	if err := os.Rename(whole, left); err != nil { // as it was before it got its name
+	if err := os.Rename(whole, left); err != nil { // its state before it got its name
 		t.Fatal(err)
 	}
 	b.want("fruit", "sample.one")

@@ -40,7 +40,7 @@ pipeline "p" {
 }
 `
 
-// bench is a file with an election that learns from votes.
+// holdoutBench is a file with an election that learns from votes.
 type holdoutBench struct {
 	t       *testing.T
 	dir     string
@@ -61,8 +61,8 @@ func (b *holdoutBench) write(name, content string) {
 	must.Do(b.t, os.WriteFile(filepath.Join(b.dir, name), []byte(content), 0o600))
 }
 
-// votes answers an item, and returns the votes on each row that the election learnt
-// from: the voters' best answers in the order of the file.
+// votes answers an item, and returns the votes on each row that the election learnt from: the voters'
+// best answers in the order of the file.
 func (b *holdoutBench) votes(set ...string) map[string]string {
 	b.t.Helper()
 	for name := range b.learned {
@@ -159,8 +159,8 @@ func TestHeldOut(t *testing.T) {
 	}
 }
 
-// A voter that learns from a sample of many rows learns once: the rows that it votes on for the election are not in
-// the sample.
+// A voter that learns from a sample of many rows learns once: the sample does not contain the rows
+// that it votes on for the election.
 func TestSampleWithoutHeldOut(t *testing.T) {
 	defer fitted.Lower(150)()
 	var rows []string

@@ -16,7 +16,7 @@ import (
 // less.
 func TestBudget(t *testing.T) {
 	price := &pipeline.Price{Input: 2, Cached: 0.5, Output: 8}
-	const most = 2000 // tokens of a call
+	const most = 2000 // tokens per call
 	for seed := range uint64(20) {
 		bubble(t, fmt.Sprint(seed), func(t *testing.T) {
 			r := rand.New(rand.NewPCG(seed, 2))
@@ -103,7 +103,7 @@ func TestBatch(t *testing.T) {
 				releases[0](sdk.Result{Status: sdk.StatusOK, Usage: sdk.Usage{InputTokens: 5, OutputTokens: 5}})
 			}()
 			release, err := h.Acquire(t.Context(), sdk.Call{Endpoint: "api", Tokens: 1, Most: sdk.Usage{InputTokens: 1}})
-			if err != nil || time.Since(start) != time.Hour { // all of the budget is reserved until then
+			if err != nil || time.Since(start) != time.Hour { // until then the whole budget is reserved
 				t.Fatalf("after %v: %v", time.Since(start), err)
 			}
 			release(sdk.Result{Status: sdk.StatusOK, Usage: sdk.Usage{InputTokens: 1}})

@@ -76,8 +76,8 @@ func (s *service) arrive(estimate, took int) (end func()) {
 	}
 }
 
-// TestLimits sends calls of random sizes at random times through random limits,
-// from several stages at once.
+// TestLimits sends calls of random sizes at random times through random limits, from several stages
+// at once.
 func TestLimits(t *testing.T) {
 	for seed := range uint64(30) {
 		bubble(t, fmt.Sprint(seed), func(t *testing.T) {
@@ -294,7 +294,7 @@ func TestWithdraw(t *testing.T) {
 			t.Errorf("the call behind it waited %s", waited)
 		}
 		release(sdk.Result{Status: sdk.StatusOK})
-		release(sdk.Result{Status: sdk.StatusDown}) // told already
+		release(sdk.Result{Status: sdk.StatusDown}) // already released
 		if got := c.Snapshot().Total; got.Calls != 2 || got.Failed != 0 || got.InFlight != 0 {
 			t.Errorf("%+v", got)
 		}
@@ -407,7 +407,7 @@ func TestCircuit(t *testing.T) {
 			time.Sleep(2 * time.Millisecond)
 			tell(sdk.StatusDown, 1)
 			cool = min(2*cool, maxCoolDown)
-			if left := maxWait - time.Since(since); left > 0 { // it is tried once more before anybody gives up
+			if left := maxWait - time.Since(since); left > 0 { // one more try before anybody gives up
 				pause = min(cool, left)
 			} else {
 				pause = cool
@@ -429,7 +429,7 @@ func TestCircuit(t *testing.T) {
 			release := must.Get(h.Acquire(t.Context(), sdk.Call{Endpoint: "http://api/v1"}))(t)
 			together = append(together, release)
 		}
-		for _, release := range together { // all of one moment
+		for _, release := range together { // all at the same moment
 			release(sdk.Result{Status: sdk.StatusDown})
 		}
 		tell(sdk.StatusOK, 1)

@@ -195,7 +195,7 @@ func TestBound(t *testing.T) {
 		call  sdk.Call
 		lost  bool
 		want  string // of the second call
-		times int    // that it is reported
+		times int    // number of reports
 	}{
 		"known":            {sdk.Call{Tokens: 1, Most: sdk.Usage{InputTokens: 10, OutputTokens: 5}}, false, "0.00 in 0 calls, and the next may take 20.00", 0},
 		"known, lost":      {sdk.Call{Tokens: 1, Most: sdk.Usage{InputTokens: 10, OutputTokens: 2}}, true, "14.00 in 1 calls, and the next may take 14.00", 0},

@@ -78,7 +78,7 @@ func TestChangedLines(t *testing.T) {
 			j = journalResume(t, state, j.ID())
 			defer j.Close(nil)
 			left := 0
-			if test.old == "\x00" || strings.HasPrefix(test.new, `"line":4`) || test.old == `"line":5,` { // no item of the run has them
+			if test.old == "\x00" || strings.HasPrefix(test.new, `"line":4`) || test.old == `"line":5,` { // they belong to no item of the run
 				left = 1
 			}
 			if j.Changed != left || written(t, again(j, all)) != written(t, all) {

@@ -40,7 +40,7 @@ func journalResume(t testing.TB, state, id string) *journal.Journal {
 	return j
 }
 
-// results are one of each sort, in the order of the input.
+// journalResults returns one result of each sort, in the order of the input.
 func journalResults() []outcome.Result {
 	long := []result.Vote{{Voter: "llm", Answer: "b", Weight: 1, Reason: "accept: the rule does not hold"}, {Voter: "llm", Weight: 1, Accepted: true, Reading: "without markup", Explanation: "it \"fits\"\nbest", Model: "m-1"}}
 	for i := range 9 {

@@ -44,7 +44,7 @@ func TestMark(t *testing.T) {
 	}
 	var all sync.WaitGroup
 	keys := make([][]byte, 8)
-	for i := range keys { // which begin their first runs at the same time
+	for i := range keys { // both begin their first runs at the same time
 		all.Go(func() { keys[i], _ = newKey() })
 	}
 	all.Wait()

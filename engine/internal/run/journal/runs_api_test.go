@@ -15,7 +15,7 @@ import (
 	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
-// results are some of each sort.
+// runsResults returns some results of each sort.
 func runsResults() []outcome.Result {
 	return []outcome.Result{
 		{Line: 2, ID: "a", Answer: "x", Usage: sdk.Usage{InputTokens: 4, CachedTokens: 1, OutputTokens: 3}}, {Line: 3, ID: "b", Answer: "y", Verdict: result.Verdict{Flagged: true}}, {Line: 5, ID: "c", Verdict: result.Verdict{Reason: "no answer fits"}}, {Line: 6, ID: "d", Answer: "z"},
@@ -72,7 +72,7 @@ func TestRunsAreKeptApart(t *testing.T) {
 	}
 }
 
-// folders are the names of the runs that are left.
+// folders returns the names of the remaining runs.
 func folders(t *testing.T, state string) (names []string) {
 	t.Helper()
 	left, err := os.ReadDir(filepath.Join(state, "runs"))

@@ -67,7 +67,7 @@ func TestNumbers(t *testing.T) {
 	}
 }
 
-// TestAtOnce begins and removes runs in the same moment.
+// TestAtOnce begins and removes runs at the same moment.
 func TestAtOnce(t *testing.T) {
 	state := t.TempDir()
 	kept := journal.RunsOf(state)
@@ -117,7 +117,7 @@ func TestListAndRemove(t *testing.T) {
 		tokens         uint64
 	}{
 		{nil, journal.Unfinished, 3, 0, 7},
-		{journal.NewTotals(outcome.Totals{Items: 2}, errors.New("interrupted")), journal.Unfinished, 4, 0, 7}, // the journal knows more than was written
+		{journal.NewTotals(outcome.Totals{Items: 2}, errors.New("interrupted")), journal.Unfinished, 4, 0, 7}, // the journal knows more than the totals
 		{journal.NewTotals(outcome.Totals{Items: 5, Failed: 1, Usage: sdk.Usage{InputTokens: 5, OutputTokens: 4}}, nil), journal.FailedItems, 4, 5, 9},
 		{journal.NewTotals(outcome.Totals{Items: 4, Left: 2}, nil), journal.Unfinished, 4, 6, 0},
 		{journal.NewTotals(outcome.Totals{Items: 4}, nil), journal.Complete, 4, 4, 0},
@@ -130,7 +130,7 @@ func TestListAndRemove(t *testing.T) {
 	busy := journalBegin(t, state, m)
 	want = append(want, journal.RunInfo{ID: busy.ID(), Manifest: busy.Manifest, State: journal.AtWork})
 	dead := "run-000099"
-	must.Do(t, os.Mkdir(filepath.Join(state, "runs", dead), 0o700)) // killed as it began
+	must.Do(t, os.Mkdir(filepath.Join(state, "runs", dead), 0o700)) // killed at its beginning
 	want = append(want, journal.RunInfo{ID: dead, State: journal.Unfinished})
 	list := kept.List()
 	for i := range list {
@@ -205,7 +205,7 @@ func TestOwingRunsStay(t *testing.T) {
 		removed = append(removed, gone...)
 		all = append(all, j.ID())
 	}
-	if d := cmp.Diff(append(want, all[4:]...), folders(t, state)); d != "" { // 20, and the one that began after the last pruning
+	if d := cmp.Diff(append(want, all[4:]...), folders(t, state)); d != "" { // 20, and the run that began after the last pruning
 		t.Errorf("runs that are left (-want +got):\n%s", d)
 	}
 	if d := cmp.Diff(all[:4], removed); d != "" {
@@ -219,7 +219,7 @@ func TestRetention(t *testing.T) {
 	const day = 24 * time.Hour
 	tests := map[string]struct {
 		ago  []time.Duration // when finished runs began
-		size int             // of what each keeps beside
+		size int             // extra size of each run
 		keep journal.Retention
 		left []int
 	}{

@@ -11,7 +11,7 @@ import (
 	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
-// TestDropped counts answers of a model beside a distribution.
+// TestDropped counts a model's answers separately from a distribution.
 func TestDropped(t *testing.T) {
 	distribution := []result.Vote{{Voter: "knn", Answer: "a", Weight: .6}, {Voter: "knn", Answer: "b", Weight: .4, Accepted: true}}
 	tests := map[string]struct {
@@ -27,7 +27,7 @@ func TestDropped(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			// A distribution of one label looks like an answer.
+			// A distribution with one label looks like an answer.
 			totals := Totals{Distributions: []string{"knn"}}
 			totals.Add(Result{Answer: "b", Votes: distribution})
 			totals.Add(Result{Votes: []result.Vote{{Voter: "knn", Answer: "a", Weight: 1}}})

@@ -207,7 +207,7 @@ func TestKinds(t *testing.T) {
 			if k != test.want {
 				t.Errorf("%v: %v, want %v", test.values, k, test.want)
 			}
-			for i, j := 0, len(test.values)-1; i < j; i, j = i+1, j-1 { // in the other order, too
+			for i, j := 0, len(test.values)-1; i < j; i, j = i+1, j-1 { // also in reverse order
 				test.values[i], test.values[j] = test.values[j], test.values[i]
 			}
 		}

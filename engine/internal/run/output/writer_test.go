@@ -19,7 +19,7 @@ import (
 	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
-// some results: answered, undecided, failed, and of a retrieval.
+// some returns results: answered, undecided, failed, and of a retrieval.
 func some() []outcome.Result {
 	votes := []result.Vote{{Voter: "llm", Answer: "a", Weight: 1, Accepted: true}, {Voter: "llm", Answer: "?", Weight: 1}}
 	for _, label := range []string{"a", "b", "c", "d", "e", "f", "g"} {

@@ -46,7 +46,7 @@ type item struct {
 	requests   int
 }
 
-// service asks about items as the stages of a run do.
+// service asks about items like the stages of a run.
 type service struct {
 	items  []item
 	voter  *pipeline.Stage
@@ -83,7 +83,7 @@ func tokens(n int) sdk.Usage { return sdk.Usage{InputTokens: uint64(n)} }
 
 var errDown = &sdk.Error{Code: sdk.CodeStopped, Err: errors.New("the service is down")}
 
-// pass takes lines through the stages, in any order and in batches.
+// pass sends lines through the stages, in any order and in batches.
 func (s *service) pass(t *testing.T, sp *spend.Spender, j spend.Journal, lines []int) {
 	t.Helper()
 	lines = slices.Clone(lines)
@@ -208,7 +208,7 @@ func oneByOne(items []item, limit float64) []int {
 	return asked
 }
 
-// TestOneByOne compares rounds, and rounds that are cut off and resumed, with asking one item
+// TestOneByOne compares rounds, and rounds that are cut off and resumed, with asking about one item
 // after the other.
 func TestOneByOne(t *testing.T) {
 	draw := rand.New(rand.NewPCG(7, 11))
@@ -226,7 +226,7 @@ func TestOneByOne(t *testing.T) {
 			s, j := &service{items: items, draw: draw}, book{}
 			if cutOff > 0 {
 				s.run(t, money(limit), j, cutOff)
-				for n := range items { // what was under way is lost
+				for n := range items { // calls in progress are lost
 					if slices.Contains(s.asked[s.before:], n+1) && draw.IntN(4) == 0 {
 						first := outcome.Result{Line: n + 1, Answer: "free", Verdict: result.Verdict{Confidence: items[n].confidence}}
 						first.Unasked = &outcome.Bill{Calls: 1, Cost: float64(items[n].likely) / 1e6, Most: float64(items[n].most) / 1e6, Gain: 1 - items[n].confidence}

@@ -103,7 +103,7 @@ func TestWatchUnusable(t *testing.T) {
 	}
 	p := s.pipeline("intent")
 	w, now := watcher{pipeline: p}, time.Now()
-	for range 9 { // more tries would be in vain
+	for range 9 { // as often as it would be in vain
 		w.checkFiles(now)
 		w.checkFiles(now)
 		now = now.Add(again.Max)

@@ -37,7 +37,7 @@ func TestCollections(t *testing.T) {
 		}
 	}
 	names, err := collections(dir)
-	// "%41" is no folder of a collection: its name would be "A", whose folder is "A".
+	// "%41" is the folder of the collection "A".
 	if want := []string{".", "A", "a.b", "b", "Ünit/A"}; err != nil || !slices.Equal(names, want) {
 		t.Errorf("collections %q, %v, want %q", names, err, want)
 	}

@@ -15,10 +15,10 @@ import (
 	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
-// figures are what a process measured.
+// figures holds the measurements of a process.
 type figures struct {
 	Lines  []line
-	Memory int               // highest of the process in RAM, in bytes
+	Memory int               // peak memory of the process in RAM, in bytes
 	Best   [][]sdk.Candidate // ten of each query
 }
 
@@ -77,7 +77,7 @@ func peakMemory(t testing.TB, pid int) int {
 	return 0
 }
 
-// diskUsage is the size of the files below a folder, in bytes.
+// diskUsage returns the size of the files below a folder, in bytes.
 func diskUsage(t testing.TB, folder string) (total int) {
 	t.Helper()
 	must.Do(t, filepath.WalkDir(folder, func(_ string, d fs.DirEntry, err error) error {

@@ -20,7 +20,7 @@ import (
 // largeTask is the environment variable with the task of a process, as JSON.
 const largeTask = "RACFLOW_TEST_MILVUS_LARGE_TASK"
 
-// task is what a process of TestLarge does with a store.
+// task is the work of a process of TestLarge with a store.
 type task struct {
 	Step, Store, Config, Folder string
 	Rows                        int
@@ -35,7 +35,7 @@ const (
 	stepOpen   = "opening"
 )
 
-// start has another process do it.
+// start runs the task in another process.
 func (w task) start(t *testing.T) (f figures) {
 	t.Helper()
 	w.Result = filepath.Join(t.TempDir(), "figures.json")
@@ -104,7 +104,7 @@ func (r *largeRun) fill() {
 	r.Lines = append(r.Lines, seconds("load", loaded.Sub(start)), seconds("commit and index", time.Since(loaded)))
 }
 
-// open ends with the first answer.
+// open opens the collection and makes a first search.
 func (r *largeRun) open() {
 	start := time.Now()
 	r.schema()
@@ -167,7 +167,7 @@ func (r *largeRun) change() {
 	must.Do(r, r.Commit(r.Context(), "c", []byte("changed")))
 	r.Lines = append(r.Lines, seconds("change of 1,000 rows", time.Since(start)))
 	if r.folder == "" {
-		return // in Milvus the rows that were replaced are gone
+		return // in Milvus the replaced rows are gone
 	}
 	start = time.Now()
 	_, err := local.Compact(r.Context(), local.Location{Dir: r.folder, Name: "c"})

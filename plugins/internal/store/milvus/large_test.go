@@ -10,12 +10,12 @@ import (
 	"time"
 )
 
-// largeRows is the environment variable with how many rows TestLarge loads.
+// largeRows is the environment variable for the number of rows that TestLarge loads.
 const largeRows = "RACFLOW_TEST_MILVUS_LARGE"
 
-// The most memory that a process of racflow may take whose entries are on a server,
-// with a million of them. It holds the batches that are on their way, two numbers for
-// each row that a transaction wrote, and how many entries have each word.
+// The most memory of a racflow process whose entries are on a server, with a million entries. The
+// process holds the batches in transit, two numbers for each row that a transaction wrote, and the
+// number of entries with each word.
 const (
 	maxFillMemory   = 256 << 20
 	maxSearchMemory = 128 << 20
@@ -34,7 +34,7 @@ func TestLarge(t *testing.T) {
 		t.Skipf("takes minutes, and gigabytes of memory: set %s to how many rows", largeRows)
 	}
 	e := startEngine(t)
-	// A server that starts reads all rows before it answers.
+	// A starting server reads all rows before it answers.
 	config := fmt.Sprintf(`{"address": %q, "index": "FLAT", "call_timeout": "1m", "retry_time": "10m"}`, e.address)
 	server := func(step string) figures {
 		return task{Step: step, Store: "milvus", Config: config, Rows: rows}.start(t)

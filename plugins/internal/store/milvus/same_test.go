@@ -18,7 +18,7 @@ import (
 	"github.com/racflow/racflow/sdk/support"
 )
 
-// shared holds public data sets, where they are at hand.
+// shared is the folder of public data sets, if it exists.
 const shared = "../../../../../shared/data/"
 
 // TestSameAsLocal compares the ten best results of the two stores on real texts.

@@ -44,8 +44,8 @@ func vectorless(mode sdk.Mode, queries []sdk.Query) []sdk.Query {
 	return all
 }
 
-// ways are the ways in which a store may score hits that the other leg found: it may score the leg or
-// not. A store has to be consistent.
+// ways are the possible behaviours of a store if only one leg found a hit: it may know the score of
+// the dense leg, and of the lexical leg, or not. A store has to be consistent.
 var ways = []struct{ dense, lexical bool }{{true, true}, {false, false}, {true, false}, {false, true}}
 
 // rankings returns the complete ranking of the model's hits for each query, in each of the ways; nil
