@@ -62,7 +62,7 @@ func TestGlob(t *testing.T) {
 	for glob, want := range map[string]string{"*.xyz": "no file matches", "*": "c.jsonl", "[": "pattern"} {
 		m := columns
 		if glob == "*" {
-			m.Text = "label" // the last two have none
+			m.Text = "label" // the last two have no text column
 		}
 		if _, err := Open(filepath.Join(dir, glob), Form{}, m, nil); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", glob, err, want)

@@ -30,7 +30,7 @@ func readAll(t *testing.T, format Format, m Mapping, content string) ([]Row, err
 	return rowsOf(Open("-", Form{Format: format}, m, strings.NewReader(content)))
 }
 
-// rowsOf are all rows.
+// rowsOf returns all rows.
 func rowsOf(r *Reader, err error) ([]Row, error) {
 	if err != nil {
 		return nil, err
@@ -167,7 +167,7 @@ func TestFileErrors(t *testing.T) {
 				t.Errorf("as a file: got %v, want %q", err, tt.want)
 			}
 			if tt.content == `{"version": 3}` {
-				return // standard input is not read ahead: its rows have no text
+				return // standard input is not read ahead, so its rows have no text
 			}
 			_, err := readAll(t, tt.format, columns, tt.content)
 			var file *FileError

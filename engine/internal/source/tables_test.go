@@ -206,7 +206,7 @@ func read2(t *testing.T, path string, f Form) ([]Row, Form) {
 	return rows, r.Form()
 }
 
-// archive is a zip archive of files of spaces.
+// archive returns a zip archive of files of spaces.
 func archive(t testing.TB, sizes map[string]int) string {
 	t.Helper()
 	var b bytes.Buffer
@@ -224,7 +224,7 @@ func archive(t testing.TB, sizes map[string]int) string {
 	return b.String()
 }
 
-// edited is a workbook with other text in its sheets.
+// edited returns a workbook with replaced text in its sheets.
 func edited(t *testing.T, book, from, to string) string {
 	t.Helper()
 	in, err := zip.NewReader(strings.NewReader(book), int64(len(book)))

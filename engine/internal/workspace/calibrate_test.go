@@ -148,7 +148,7 @@ const (
 	witness = `use = "witness"`
 )
 
-// TestCalibrates: whether voters are asked about examples before the first item, and about how many.
+// TestCalibrates: whether, and about how many examples, voters are asked before the first item.
 func TestCalibrates(t *testing.T) {
 	calls := func(n int) func(*workspace.Options) {
 		return func(o *workspace.Options) { o.Spend, o.Journal = spend.Limit{Calls: &n}, true }
@@ -203,7 +203,7 @@ func TestCalibrates(t *testing.T) {
 			}
 			says := []string{`llm's vote is not calibrated: it counts by a documented prior; calibrate = 40 in elect "e" asks it about 40 examples first`}
 			if learns := strings.HasPrefix(test.elect, witness) && !strings.Contains(test.elect, "\n"); test.want > 0 || !learns || test.items == 0 {
-				says = nil // nothing is to be said, or to be calibrated
+				says = nil // there is nothing to report, or to calibrate
 			}
 			if diff := cmp.Diff(says, c.advice); diff != "" {
 				t.Error(diff)
@@ -340,7 +340,8 @@ func TestCalibratedRunIsResumed(t *testing.T) {
 	}
 }
 
-// TestCalibratingAlone: an election without free voters learns from the examples that were asked about.
+// TestCalibratingAlone: an election without free voters learns from the examples that were asked
+// about.
 func TestCalibratingAlone(t *testing.T) {
 	c := calibrate(t, costs, witness+"\ncalibrate = 5", "")
 	c.o.Set = []pipeline.Override{{Target: "sample.near.enabled", Value: "false"}}

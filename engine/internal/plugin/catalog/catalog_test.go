@@ -126,7 +126,7 @@ func TestOrder(t *testing.T) {
 		unrequired  bool
 		sourceless  bool
 		want        program.Origin
-		path, error string // part of it
+		path, error string // a part of it
 	}{
 		"locked":                {want: program.Locked, path: "cache"},
 		"linked":                {change: link, want: program.Linked, path: "linked"},

@@ -16,7 +16,8 @@ import (
 // hubCommit is the commit of all revisions, unless a test sets another one.
 const hubCommit = "0123456789abcdef0123456789abcdef01234567"
 
-// fakeHub is a model hub on loopback with the protocol of Hugging Face, and the other host that sends its large files.
+// fakeHub is a model hub on loopback with the protocol of Hugging Face, with the second host that
+// sends its large files.
 type fakeHub struct {
 	URL string // of the hub
 	CDN string // of the other host
@@ -28,7 +29,8 @@ type fakeHub struct {
 	requests []hubRequest
 }
 
-// hubFailure is an injected failure: if it returns true, it has answered the request in place of the hub.
+// hubFailure is an injected failure: if it returns true, it has answered the request instead of the
+// hub.
 type hubFailure func(w http.ResponseWriter, r *http.Request, cdn bool) bool
 
 // hubRequest is a received request.

@@ -281,7 +281,7 @@ func TestNoHub(t *testing.T) {
 	}
 }
 
-// TestSilent: a server that does not answer, and one that stops in the middle.
+// TestSilent: a server that does not answer, and a server that stops in the middle.
 func TestSilent(t *testing.T) {
 	for name, wrong := range map[string]hubFailure{
 		"no answer": func(_ http.ResponseWriter, r *http.Request, cdn bool) bool {

@@ -34,13 +34,13 @@ func isolate(t *testing.T, endpoint string) string {
 	return dir
 }
 
-// weightsOf is a file of safetensors with one tensor of n numbers.
+// weightsOf returns a safetensors file with one tensor of n numbers.
 func weightsOf(n int) string {
 	header := fmt.Sprintf(`{"__metadata__":{"format":"pt"},"w":{"dtype":"F32","shape":[%d],"data_offsets":[0,%d]}}`, n, 4*n)
 	return headed(header) + strings.Repeat("\x01", 4*n)
 }
 
-// headed is the beginning of a file of safetensors.
+// headed returns the beginning of a safetensors file.
 func headed(header string) string {
 	return string(binary.LittleEndian.AppendUint64(nil, uint64(len(header)))) + header
 }
@@ -50,7 +50,7 @@ func hash(content string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// tiny is the smallest model.
+// tiny returns the smallest model.
 func tiny(others ...string) map[string]string {
 	files := map[string]string{
 		"config.json": `{"model_type": "bert", "hidden_size": 4, "architectures": ["BertModel"]}`, "tokenizer.json": "{}", "model.safetensors": weightsOf(10),
@@ -174,7 +174,7 @@ func TestPullWritten(t *testing.T) {
 			h := newFakeHub(t)
 			isolate(t, h.URL)
 			files := map[string]string{}
-			written := slices.DeleteFunc(tree(t, from), func(name string) bool { return name == "expected.json" }) // is the test's own
+			written := slices.DeleteFunc(tree(t, from), func(name string) bool { return name == "expected.json" }) // the file belongs to the test
 			for _, file := range written {
 				content, err := os.ReadFile(filepath.Join(from, filepath.FromSlash(file)))
 				must.Do(t, err)
@@ -190,7 +190,7 @@ func TestPullWritten(t *testing.T) {
 	}
 }
 
-// TestPullRequests: names, revisions and limits as they are asked for.
+// TestPullRequests: names, revisions and limits in requests.
 func TestPullRequests(t *testing.T) {
 	h := newFakeHub(t)
 	own := filepath.Join(t.TempDir(), "mine")
@@ -245,7 +245,7 @@ func TestPullRequests(t *testing.T) {
 	}
 }
 
-// TestReplace: a model is replaced as a whole or not at all.
+// TestReplace: a model is replaced completely or not at all.
 func TestReplace(t *testing.T) {
 	h := newFakeHub(t)
 	models := isolate(t, h.URL)
@@ -318,7 +318,7 @@ func TestPullResumes(t *testing.T) {
 func TestFolderBetweenPulls(t *testing.T) {
 	h := newFakeHub(t)
 	isolate(t, h.URL)
-	h.SetCommit("") // nor a hash of what it sends
+	h.SetCommit("") // and no hash of the files
 	first, second := "model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors"
 	published := tiny("model.safetensors", "", "model.safetensors.index.json", indexOf, first, weightsOf(10), second, weightsOf(10))
 	h.Put("owner/model", published)

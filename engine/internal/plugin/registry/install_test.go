@@ -244,7 +244,7 @@ func hasFolder(all []os.DirEntry) bool {
 	return false
 }
 
-// blobs are the blobs of the one release, by the path of their address.
+// blobs returns the blobs of the only release, by the path of their address.
 func blobs(t *testing.T, s *server) map[string][]byte {
 	t.Helper()
 	all := map[string][]byte{}
@@ -511,7 +511,8 @@ func TestLockedInstalls(t *testing.T) {
 	p.init("version 1.2.0 of " + s.source() + " has no program for windows/amd64, only for linux/amd64, linux/arm64: choose another version, or ask its author")
 }
 
-// TestEverywhere installs the one program that a release has for all platforms, a folder with modules and a link.
+// TestEverywhere installs a release's only program for all platforms, a folder with modules and a
+// link.
 func TestEverywhere(t *testing.T) {
 	s, p := newServer(t), newPlace(t)
 	dir := t.TempDir()
@@ -641,7 +642,7 @@ func mustInstall[T any](v T, err error) T {
 	return v
 }
 
-// server is a registry on loopback. Before it answers, it asks its hook, which may answer itself.
+// server is a registry on loopback. Before each answer it calls its hook, which may answer itself.
 type server struct {
 	*httptest.Server
 	mu     sync.Mutex
@@ -666,10 +667,10 @@ func newServer(t *testing.T) *server {
 	return s
 }
 
-// source is the repository of the plugin mine.
+// source returns the repository of the plugin mine.
 func (s *server) source() string { return s.Listener.Addr().String() + "/acme/racflow-plugin-mine" }
 
-// serve sets the hook and forgets what was served.
+// serve sets the hook and forgets the served requests.
 func (s *server) serve(hook func(w http.ResponseWriter, r *http.Request) bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -689,7 +690,7 @@ func said(version string) sdk.Plugin {
 	return sdk.Plugin{Name: "mine", Version: version, Stages: []sdk.Stage{{Kind: sdk.KindRerank, Name: "mine", Doc: "Orders candidates."}}}
 }
 
-// executed is where the programs of these tests leave a mark if they are started.
+// executed is the file in which the programs of these tests leave a mark if they are started.
 const executed = "executed"
 
 // dist makes a folder of built programs, one for each platform.
@@ -788,7 +789,7 @@ func (p *place) lock() string {
 	return string(raw)
 }
 
-// locked is the plugin's entry.
+// locked returns the plugin's entry in the lock.
 func (p *place) locked() plugin.LockedPlugin {
 	p.t.Helper()
 	f, diags := plugin.ReadLock(filepath.Join(p.dir, plugin.LockName))
@@ -844,7 +845,7 @@ func TestSigner(t *testing.T) {
 	}
 }
 
-// TestEditedSigner: a lock with another signer than the release's is refused on every machine.
+// TestEditedSigner: every machine refuses a lock with another signer than the release's.
 func TestEditedSigner(t *testing.T) {
 	s, p := newServer(t), newPlace(t)
 	signed := release(t, s.source(), "1.0.0", newKey(t), both...)

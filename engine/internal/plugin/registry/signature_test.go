@@ -48,7 +48,7 @@ func inPEM(t *testing.T, key crypto.Signer) (private, public string) {
 	return file(t, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: raw})), file(t, pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der}))
 }
 
-// TestSign signs and reads the signer from the public key's file.
+// TestSign signs, and reads the signer from the public key's file.
 func TestSign(t *testing.T) {
 	private, public := inPEM(t, newEd25519(t))
 	s := mustHave(ReadPrivateKey(private)).Sign(signedDigest)
@@ -77,7 +77,7 @@ func newEd25519(t *testing.T) ed25519.PrivateKey {
 	return private
 }
 
-// simple is the payload that cosign signs of a digest.
+// simple returns the payload that cosign signs for a digest.
 func simple(digest string) []byte {
 	return fmt.Appendf(nil, `{"critical":{"identity":{"docker-reference":"ghcr.io/acme/mine"},"image":{"docker-manifest-digest":%q},"type":"cosign container image signature"},"optional":null}`, digest)
 }

@@ -35,7 +35,8 @@ func description(t *testing.T) []byte {
 	return raw
 }
 
-// packed is a tar.gz of entries: their names, and their content or, after ->, the target of a link.
+// packed returns a tar.gz of entries: their names, with their content or, after ->, the target of a
+// link.
 func packed(t *testing.T, entries ...string) []byte {
 	t.Helper()
 	var out bytes.Buffer

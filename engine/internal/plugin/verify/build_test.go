@@ -109,7 +109,7 @@ func TestAdviceFor(t *testing.T) {
 	}
 }
 
-// TestCancelled ends with its context.
+// TestCancelled: a build ends with its context.
 func TestCancelled(t *testing.T) {
 	dir := t.TempDir()
 	must.Do(t, os.WriteFile(filepath.Join(dir, "go.mod"), []byte("module example.org/racflow-plugin-mine\n"), 0o600))

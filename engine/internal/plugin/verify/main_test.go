@@ -102,7 +102,7 @@ func voter(fault string) sdk.Stage {
 
 func (f *faulty) Fingerprint() string {
 	if f.fault == "changing" {
-		return time.Now().String() // not the process id, which is the same in each namespace
+		return time.Now().String() // not the process id, which is equal in every namespace
 	}
 	return "1"
 }

@@ -35,13 +35,13 @@ func named(t *testing.T, name string) *program.Program {
 	return &p
 }
 
-// look makes one check of a stage.
+// look runs one check of a stage.
 func look(t *testing.T, name, stage, check string) conformance.Result {
 	t.Helper()
 	v := &subject{program: named(t, name), dir: t.TempDir(), rows: 2000}
 	settings := conformance.NewOptions()
 	if stage == "lingers" || name == "alone" {
-		settings.Promptly = time.Second // they never end
+		settings.Promptly = time.Second // these never end
 	}
 	if name == "mute" {
 		settings.Within = time.Second // it never starts

@@ -55,7 +55,7 @@ func TestEPUB(t *testing.T) {
 	}
 }
 
-// encrypted is META-INF/encryption.xml with algorithms.
+// encrypted returns META-INF/encryption.xml with algorithms.
 func encrypted(algorithms ...string) string {
 	var b strings.Builder
 	for _, a := range algorithms {

@@ -11,7 +11,7 @@ import (
 	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
-// packed is a zip file of parts.
+// packed makes a zip file of parts.
 func packed(t *testing.T, parts map[string]string) string {
 	t.Helper()
 	var b bytes.Buffer

@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestHostileHTML reads pages that are made to take long or to be more than text.
+// TestHostileHTML reads pages that are made to take long, or to be more than text.
 func TestHostileHTML(t *testing.T) {
 	size := 4 << 20
 	if testing.Short() { // with the race detector, everything takes longer

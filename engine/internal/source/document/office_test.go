@@ -152,7 +152,7 @@ func FuzzXLSX(f *testing.F) {
 	}, sheetHead+oneRow+`<row r="9"><c r="C9"><v>1.5</v></c><c r="A9" t="b"><v>1</v></c></row>`+sheetEnd)
 }
 
-// later is a time at which no test ends.
+// later returns a time after the end of every test.
 func later() time.Time { return time.Now().Add(time.Hour) }
 
 const most = 20 << 20

@@ -14,7 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// drawn shows texts at places: x, y, text, x, y, text ... A character is 6 wide.
+// drawn places texts: x, y, text, x, y, text ... A character is 6 wide.
 func drawn(at ...any) string {
 	var b strings.Builder
 	b.WriteString("BT /F1 10 Tf\n")

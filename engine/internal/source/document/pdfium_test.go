@@ -23,12 +23,13 @@ import (
 
 const helvetica = "<</Type/Font/Subtype/Type1/BaseFont/Helvetica/Encoding/WinAnsiEncoding>>"
 
-// stream is an object with a stream.
+// stream returns an object with a stream.
 func stream(declared, content string) string {
 	return fmt.Sprintf("<</Length %d%s>>\nstream\n%s\nendstream", len(content), declared, content)
 }
 
-// onePage is a PDF of a page whose content is the fourth object, with more objects from the fifth on.
+// onePage returns a PDF with one page. Its content is the fourth object, and further objects follow
+// from the fifth on.
 func onePage(resources, content string, more ...string) string {
 	return pdfObjects("", append([]string{"<</Type/Catalog/Pages 2 0 R>>",
 		"<</Type/Pages/Kids[<</Type/Page/Parent 2 0 R/MediaBox[0 0 612 792]/Contents 4 0 R/Resources<<" + resources + ">>>>]/Count 1>>",

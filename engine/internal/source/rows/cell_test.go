@@ -5,7 +5,7 @@ import "testing"
 // The value of a number is its digits. Its format only distinguishes it from a date, a time, a duration, a percentage
 // or a code.
 func TestNumbers(t *testing.T) {
-	for _, tt := range []struct{ code, raw, want, shown string }{ // shown: to a reader of documents, if that differs
+	for _, tt := range []struct{ code, raw, want, shown string }{ // shown: to a reader of documents, if it differs
 		{"", "1", "1", ""},
 		{"", "1.0", "1", ""},
 		{"", "-0", "0", ""},

@@ -22,7 +22,7 @@ import (
 // builtin is the result of the first statement of main.
 var builtin = workspace.Serve(enginetest.Stages())
 
-// pipelineOf is a pipeline that votes by neighbours, with expectations.
+// pipelineOf returns a pipeline that votes by neighbours, with expectations.
 func pipelineOf(expects string) string {
 	return `
 variable "embedder" { default = "hashing" }
@@ -152,7 +152,7 @@ func TestFigures(t *testing.T) {
 	}
 }
 
-// TestFiguresAreThoseOfEval: the same names, the same figures.
+// TestFiguresAreThoseOfEval: the same names mean the same figures.
 func TestFiguresAreThoseOfEval(t *testing.T) {
 	p := folder(t, map[string]string{"p.hcl": pipelineOf(`
   expect "all" { rule = "accuracy + f1 + recall_at(2) + ndcg + mrr + recall('fruit') + precision('fruit') >= 0" }
@@ -306,7 +306,7 @@ func TestBaseline(t *testing.T) {
 	tests := map[string]struct {
 		lost, gained int
 		worse        bool
-		chance       float64 // 2 * P(X <= min) of a fair coin
+		chance       float64 // 2 * P(X <= min) for a fair coin
 	}{
 		"nothing changed": {0, 0, false, 1}, "perhaps chance": {5, 0, false, 2. / 32}, "six of six lost": {6, 0, true, 2. / 64},
 		"as many gained": {6, 6, false, 1}, "better": {0, 12, false, 2. / 4096},
