@@ -60,7 +60,7 @@ func TestEmbeddedArguments(t *testing.T) {
 	}
 }
 
-// open opens a stage of allTypes with a config and returns what it was given.
+// open opens a stage of allTypes with a config and returns the decoded config.
 func open(t *testing.T, config string) (allTypes, error) {
 	t.Helper()
 	var got allTypes
@@ -141,7 +141,7 @@ func TestDescription(t *testing.T) {
 	}
 }
 
-// What a file does not give stays nil, and 0 and false are values.
+// An argument that a file does not give stays nil; 0 and false are values.
 func TestOptionalArguments(t *testing.T) {
 	type given struct {
 		On    *bool    `config:"on"`
@@ -206,7 +206,7 @@ func TestValidates(t *testing.T) {
 	for config, want := range map[string]string{
 		`{"count": 6}`:              "",
 		`{"count": 6, "heat": 2}`:   "count: too many for such heat",
-		`{"count": 6, "heat": 3}`:   "heat: it must be from 0 to 2, and is 3", // the function sees values that fit only
+		`{"count": 6, "heat": 3}`:   "heat: it must be from 0 to 2, and is 3", // the function only sees valid values
 		`{"count": 6, "colour": 3}`: "colour: there is no such argument; there are heat, top, count, wait, name, address, stop, grid, weights, ways, lists, key, token, user, password, profile",
 	} {
 		err := s.Validate([]byte(config))
@@ -256,8 +256,8 @@ func TestUsageSaturates(t *testing.T) {
 	}
 }
 
-// TestBelieves: what a call cannot have taken is not believed, by what it takes at most and
-// by what models can do.
+// TestBelieves: a usage that a call cannot have is not believed, judged by the call's limit and by
+// what models can do.
 func TestBelieves(t *testing.T) {
 	short := Usage{InputTokens: 100, OutputTokens: 32}
 	for _, test := range []struct {

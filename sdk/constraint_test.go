@@ -37,7 +37,7 @@ func TestConstraints(t *testing.T) {
 	tests := []struct{ config, want string }{
 		{`{"heat": 0, "top": 1, "count": 1, "wait": "1m", "name": "äöü", "address": "https://h", "stop": ["a", "b"], "grid": [0.5, -3]}`, ""},
 		{`{"weights": {"a": 0, "b": 2.5}, "ways": {"a": "up"}, "lists": {"a": []}, "key": "sk-1", "user": "u", "password": "p"}`, ""},
-		{`{"key": "sk-1", "token": ""}`, ""}, // an empty text says nothing
+		{`{"key": "sk-1", "token": ""}`, ""}, // an empty text counts as not given
 		{`{"profile": {"effort": "low"}}`, ""},
 		{`{"heat": -1}`, `heat: it must be from 0 to 2, and is -1`},
 		{`{"top": 0}`, `top: it must be more than 0 and at most 1, and is 0`},
@@ -71,7 +71,7 @@ func TestConstraints(t *testing.T) {
 	}
 }
 
-// A value that a file gives without saying what it is passes for given.
+// A value that a file gives counts as given, even if it is unknown.
 func TestUnknownValues(t *testing.T) {
 	arguments := arguments(reflect.TypeFor[bounded]())
 	if err := CheckArguments(map[string]json.RawMessage{"user": []byte(`"u"`), "password": nil}, arguments); err != nil {
@@ -104,8 +104,8 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-// A struct that cannot be described, and tags that contradict a type, each other or the
-// default, are mistakes in a program.
+// A struct that cannot be described is a mistake in a program, and so are tags that contradict a
+// type, each other or the default.
 func TestImpossibleConfigs(t *testing.T) {
 	for name, config := range map[string]any{
 		"no struct": 0,

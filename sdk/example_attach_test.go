@@ -14,7 +14,7 @@ var theirs = map[string][]sdk.Entry{"faq": {
 	{ID: "2", Text: "I want my money back.", Label: "refund", Vector: []float32{0, 1}},
 }}
 
-// table is a store that only reads tables of others. Get and Scan are left out here, and so are the
+// table is a store that only reads tables of others. The example leaves out Get and Scan, and the
 // methods that write, which all return an error made by Invalid.
 type table struct {
 	sdk.Store
@@ -50,7 +50,7 @@ func (t *table) Search(_ context.Context, _ string, s sdk.Search, queries []sdk.
 	return all, nil
 }
 
-// A store that serves a collection which another program makes: an attached collection.
+// A store that serves a collection of another program: an attached collection.
 func ExampleAttaches() {
 	type config struct {
 		Table string `config:"table,required" doc:"A table that somebody else writes."`

@@ -13,8 +13,8 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// frequent votes for the label that most rows have. A process that opens with a folder
-// in which one has learnt reads it there.
+// frequent votes for the most frequent label of the rows. What it has learnt is in its folder, where
+// a later process reads it.
 type frequent struct{ file, label string }
 
 func (f *frequent) Fit(_ context.Context, rows iter.Seq2[[]sdk.TrainingRow, error]) error {
@@ -73,16 +73,16 @@ func ExampleFits() {
 	// card <nil>
 }
 
-// overnight hands items to a service that answers hours later.
+// overnight passes items to a service that answers hours later.
 type overnight struct{}
 
 func (overnight) Sample(context.Context, sdk.Batch) ([][]sdk.Sample, error) {
-	return nil, &sdk.Pending{Handle: "job-17", PollAfter: time.Hour} // as the service named it
+	return nil, &sdk.Pending{Handle: "job-17", PollAfter: time.Hour} // the service's name for the job
 }
 
 func (overnight) CollectSamples(_ context.Context, handle string, b sdk.Batch) ([][]sdk.Sample, error) {
 	all := make([][]sdk.Sample, len(b.Items))
-	for i, item := range b.Items { // perhaps a part of the items that were handed over
+	for i, item := range b.Items { // perhaps only some of the submitted items
 		all[i] = []sdk.Sample{{Answers: []sdk.Answer{{Label: handle + " on " + item.Text, Weight: 1}}}}
 	}
 	return all, nil
@@ -96,7 +96,7 @@ func ExamplePends() {
 	_, err := voter.Sample(context.Background(), batch("a card"))
 	fmt.Println(err)
 	var later *sdk.Pending
-	if errors.As(err, &later) { // the engine keeps the handle and waits, perhaps in another process
+	if errors.As(err, &later) { // the engine stores the handle and waits, perhaps in another process
 		samples, err := voter.(sdk.SampleCollector).CollectSamples(context.Background(), later.Handle, batch("a card"))
 		fmt.Println(samples[0][0].Answers[0].Label, err)
 	}

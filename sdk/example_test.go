@@ -97,8 +97,8 @@ func ExampleEmbedStage() {
 	// Output: [[1 0] [0 1] [0 0]] <nil>
 }
 
-// memory keeps entries until its process ends. The methods that are left out here
-// come from the embedded interface.
+// memory keeps entries until its process ends. Methods that the example leaves out come from the
+// embedded interface.
 type memory struct {
 	sdk.Store
 	entries map[string]sdk.Entry
@@ -170,8 +170,7 @@ func ExampleRerankStage() {
 	// Output: [[{1 -5} {0 -11}]] <nil>
 }
 
-// promptConfig is what a config block may hold; its tags are checked before any
-// process starts.
+// promptConfig holds the arguments of a config block; its tags are checked before any process starts.
 type promptConfig struct {
 	Question string `config:"question,required" doc:"What is asked about the text."`
 }

@@ -39,7 +39,7 @@ func TestFindModel(t *testing.T) {
 	}
 	for name, want := range map[string]string{
 		"pulled":    filepath.Join(models, "pulled"),
-		"both":      filepath.Join(project, "both"), // a folder goes first
+		"both":      filepath.Join(project, "both"), // a folder takes precedence
 		"own model": filepath.Join(project, "own model"),
 	} {
 		if dir, err := FindModel(Path(filepath.Join(project, name))); dir != want || err != nil {

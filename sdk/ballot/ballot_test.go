@@ -19,7 +19,7 @@ import (
 
 var close9 = cmpopts.EquateApprox(0, 1e-9)
 
-// sample makes one of accepted answers; a label that starts with "!" is not accepted.
+// sample makes a sample of accepted answers; a label that starts with "!" is not accepted.
 func sample(voter string, labelsAndWeights ...any) sdk.Sample {
 	s := sdk.Sample{Voter: voter}
 	for i := 0; i < len(labelsAndWeights); i += 2 {
@@ -178,8 +178,8 @@ func TestWorth(t *testing.T) {
 	}
 }
 
-// Votes weighted by their worth elect the label with the greatest likelihood
-// under the model that the formula is for.
+// Votes weighted by their worth elect the label with the greatest likelihood under the model of the
+// formula.
 func TestWorthElectsTheLikeliest(t *testing.T) {
 	const labels = 3
 	rng := rand.New(rand.NewPCG(1, 2))

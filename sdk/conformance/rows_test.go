@@ -6,8 +6,7 @@ import (
 	"github.com/racflow/racflow/sdk/wire"
 )
 
-// What the suite hands over is what it promises: whole documents, each once, cut
-// at characters.
+// The suite passes what it promises: whole documents, each once, cut at characters.
 func TestPassagesOfTheSuite(t *testing.T) {
 	all := passages()
 	seen, several := map[string]bool{}, 0

@@ -57,7 +57,7 @@ func TestConformance(t *testing.T) {
 	sdktest.Stage(t, stage, `{}`)
 }
 
-// TestOtherProcess refuses to write over what another process has committed.
+// TestOtherProcess refuses to overwrite the commit of another process.
 func TestOtherProcess(t *testing.T) {
 	m, ctx, schema := newMemory(), t.Context(), sdk.Schema{Dimension: 1}
 	one, two := flat.New(m), flat.New(m)
@@ -86,7 +86,7 @@ func TestOtherProcess(t *testing.T) {
 	}
 }
 
-// TestDamaged opens no collection of which a part is missing, and lists the others.
+// TestDamaged opens no collection with a missing part, and lists the others.
 func TestDamaged(t *testing.T) {
 	m, ctx, schema := newMemory(), t.Context(), sdk.Schema{Dimension: 1}
 	s := flat.New(m)
@@ -106,7 +106,7 @@ func TestDamaged(t *testing.T) {
 			}
 			m.contents[file] = content[:len(content)/2]
 			if _, err := s.Open(ctx, "bad", schema); err == nil {
-				m.contents[file] = content // it was the other one's
+				m.contents[file] = content // the content belonged to the other collection
 				continue
 			}
 			break

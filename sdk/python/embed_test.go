@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// TestWheel wants the same bytes each time, and all that belongs to a package.
+// TestWheel: the wheel has the same bytes each time, and all files of a package.
 func TestWheel(t *testing.T) {
 	name, content, err := Wheel()
 	if err != nil {
@@ -44,7 +44,7 @@ func TestWheel(t *testing.T) {
 	}
 }
 
-// TestInstall lets pip install the wheel into an environment of its own, and check what it has installed
+// TestInstall: pip installs the wheel into a new environment, and the installed files are checked
 // against the wheel's list.
 func TestInstall(t *testing.T) {
 	python, err := exec.LookPath("python3")

@@ -8,7 +8,7 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// chunker is one made of a function over a text.
+// chunker is a chunker made from a function over a text.
 type chunker func(text string) []sdk.Chunk
 
 func (c chunker) Chunk(ctx context.Context, documents []sdk.Document) ([][]sdk.Chunk, error) {
@@ -16,14 +16,14 @@ func (c chunker) Chunk(ctx context.Context, documents []sdk.Document) ([][]sdk.C
 	for i, d := range documents {
 		out[i] = c(d.Text)
 	}
-	return out, ctx.Err() // what nobody waits for is not sent either
+	return out, ctx.Err() // results that nobody waits for are not sent, either
 }
 
 func chunkStage(c chunker) sdk.Stage {
 	return sdk.ChunkStage("cut", "Cuts.", func(context.Context, sdk.Setup, none) (sdk.Chunker, error) { return c, nil })
 }
 
-// paragraphs cuts at empty lines, and hands the first line to each chunk.
+// paragraphs cuts at empty lines, and gives each chunk the first line.
 func paragraphs(text string) []sdk.Chunk {
 	var out []sdk.Chunk
 	at := 0

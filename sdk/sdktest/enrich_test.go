@@ -13,7 +13,7 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// enricher is one made of a function over passages.
+// enricher is an enricher made from a function over passages.
 type enricher func(context.Context, []sdk.Passage) ([]sdk.Addition, error)
 
 func (e enricher) Enrich(ctx context.Context, passages []sdk.Passage) ([]sdk.Addition, error) {
@@ -24,8 +24,8 @@ func enrichStage(e enricher, options ...sdk.Option) sdk.Stage {
 	return sdk.EnrichStage("words", "Adds words.", func(context.Context, sdk.Setup, none) (sdk.Enricher, error) { return e, nil }, options...)
 }
 
-// longest adds a document's id and the longest word of each passage. It cannot do
-// that for a passage of one word.
+// longest adds a document's id and the longest word of each passage. It fails for a passage of one
+// word.
 func longest(_ context.Context, passages []sdk.Passage) ([]sdk.Addition, error) {
 	out, failed := make([]sdk.Addition, len(passages)), sdk.RowErrors{}
 	for i, p := range passages {
@@ -47,7 +47,7 @@ func TestEnrichers(t *testing.T) {
 	Stage(t, enrichStage(longest), "{}")
 	var calls atomic.Int64
 	Stage(t, enrichStage(func(_ context.Context, passages []sdk.Passage) ([]sdk.Addition, error) {
-		out := make([]sdk.Addition, len(passages)) // a service may change its mind
+		out := make([]sdk.Addition, len(passages)) // a service may answer differently each time
 		for i := range out {
 			out[i].Context = fmt.Sprint(calls.Add(1))
 		}

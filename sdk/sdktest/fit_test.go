@@ -13,7 +13,7 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// counter is an election that learns how many votes it has seen, and elects by that.
+// counter is an election that learns how many votes it has seen, and elects by that number.
 type counter struct {
 	dir, fault string
 	votes      int

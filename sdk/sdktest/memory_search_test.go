@@ -70,8 +70,7 @@ func (m *memory) trickle(k *kept) {
 	}
 }
 
-// match says whether a filter selects an entry, or what a faulty store makes of
-// it.
+// match reports whether a filter selects an entry, or what a faulty store answers instead.
 func (m *memory) match(f *sdk.Filter, e sdk.Entry) bool {
 	switch m.fault {
 	case "not of what is missing":
@@ -91,7 +90,7 @@ func (m *memory) match(f *sdk.Filter, e sdk.Entry) bool {
 	return f.Match(e.ID, e.Label, e.Meta)
 }
 
-// sql is three-valued logic: 1, -1, or 0 where metadata is missing.
+// sql is three-valued logic: 1, -1, or 0 if metadata is missing.
 func (m *memory) sql(f sdk.Filter, e sdk.Entry) int {
 	if f.Op == sdk.FilterNot {
 		return -m.sql(f.Parts[0], e)
@@ -135,7 +134,7 @@ func dot(a, b []float32) float64 {
 	return sum
 }
 
-// best returns the depth best hits among those that the filter selects.
+// best returns the depth best hits that the filter selects.
 func (m *memory) best(k kept, q sdk.Query, hits []sdk.Hit, depth int, score func(sdk.Hit) float32) []sdk.Hit {
 	filter := func() {
 		hits = slices.DeleteFunc(hits, func(h sdk.Hit) bool { return !m.match(q.Filter, k.Now[h.ID].Entry) })

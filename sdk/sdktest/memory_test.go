@@ -20,8 +20,8 @@ import (
 	"github.com/racflow/racflow/sdk/support"
 )
 
-// memory is a store that compares everything with everything, and writes all it
-// has to a file with every commit. With a fault it does one thing wrong.
+// memory is a store that compares everything with everything, and writes everything to a file with
+// every commit. It may have one fault.
 type memory struct {
 	dir   string
 	fault string
@@ -29,7 +29,7 @@ type memory struct {
 	open  map[string]*kept
 }
 
-// kept is a collection. The maps are never changed once others can see them.
+// kept is a collection. The maps never change once others can see them.
 type kept struct {
 	Schema  sdk.Schema
 	Note    []byte
@@ -86,7 +86,7 @@ func (m *memory) Open(_ context.Context, name string, schema sdk.Schema) (sdk.Co
 	return sdk.Collection{Entries: len(k.Now), Dimension: schema.Dimension, Note: k.Note}, nil
 }
 
-// load reads what was committed; nothing where there is no file.
+// load reads what was committed; nothing if there is no file.
 func (m *memory) load(name string) (*kept, error) {
 	k := &kept{}
 	raw, err := os.ReadFile(m.file(m.called(name)))
@@ -133,7 +133,7 @@ func (m *memory) Drop(_ context.Context, name string) error {
 	return err
 }
 
-// called is the name by which a collection goes.
+// called returns the name under which a collection is stored.
 func (m *memory) called(name string) string {
 	if m.fault == "mixes collections" {
 		return string(bytes.ToLower([]byte(name)))
@@ -141,7 +141,7 @@ func (m *memory) called(name string) string {
 	return name
 }
 
-// writing calls do with a collection that nobody reads meanwhile.
+// writing calls do with a collection while nobody reads it.
 func (m *memory) writing(name string, do func(*kept) error) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -7,7 +7,7 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// reranker is one made of a function over the candidates of an item.
+// reranker is a reranker made from a function over the candidates of an item.
 type reranker func([]sdk.Candidate) []sdk.Ranked
 
 func (r reranker) Rerank(_ context.Context, b sdk.Batch) ([][]sdk.Ranked, error) {
@@ -23,7 +23,7 @@ func rerankStage(r reranker) sdk.Stage {
 }
 
 func TestRerankers(t *testing.T) {
-	Stage(t, rerankStage(func(all []sdk.Candidate) []sdk.Ranked { // the worst half, turned round
+	Stage(t, rerankStage(func(all []sdk.Candidate) []sdk.Ranked { // the worst half, reversed
 		var out []sdk.Ranked
 		for i := len(all) - 1; i >= len(all)/2; i-- {
 			out = append(out, sdk.Ranked{Candidate: i, Score: float32(i)})

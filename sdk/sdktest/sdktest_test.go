@@ -18,7 +18,7 @@ import (
 	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
-// files makes collections that are files of JSON.
+// files makes collections that are JSON files.
 func files() Foreign {
 	return Foreign{
 		Make: func(t testing.TB, rows []sdk.Entry) string {
@@ -58,8 +58,7 @@ func TestGoodAttacherPasses(t *testing.T) {
 	t.Run("without words", func(t *testing.T) { Attached(t, shelfStage("without words"), files()) })
 }
 
-// TestFaultyAttachersFail checks that a store which does one thing wrong fails the check that is
-// there for it.
+// TestFaultyAttachersFail: a store with one fault fails the check for this fault.
 func TestFaultyAttachersFail(t *testing.T) {
 	for fault, c := range map[string]struct{ check, want string }{
 		"another ID each time":            {"opens", "Attach called again"},
@@ -107,7 +106,7 @@ func TestFaultyAttachersFail(t *testing.T) {
 
 type none struct{}
 
-// voter is a sampler made of a function.
+// voter is a sampler made from a function.
 type voter func(context.Context, sdk.Batch) ([][]sdk.Sample, error)
 
 func (v voter) Sample(ctx context.Context, b sdk.Batch) ([][]sdk.Sample, error) { return v(ctx, b) }
@@ -136,18 +135,18 @@ func first(_ context.Context, b sdk.Batch) ([][]sdk.Sample, error) {
 
 func TestGoodStagePasses(t *testing.T) { Stage(t, stageOf(first), "{}") }
 
-// promptly is how soon a stage of these tests has to notice that it is cancelled: faulty ones
-// are found out sooner than others.
+// promptly is how soon a stage of these tests must notice that it is cancelled; a short time detects
+// faulty stages sooner.
 const promptly = 2 * time.Second
 
-// options are those of a faulty stage.
+// options returns the options for a faulty stage.
 func options() *conformance.Options {
 	o := conformance.NewOptions()
 	o.Promptly, o.Short = promptly, testing.Short()
 	return o
 }
 
-// faults runs the checks of one name, or below it, and returns what they say.
+// faults runs the checks of one name, or below it, and returns their messages.
 func faults(t *testing.T, stage sdk.Stage, name string, o *conformance.Options) string {
 	t.Helper()
 	checks := slices.DeleteFunc(conformance.Checks(stage), func(c conformance.Check) bool {
@@ -171,7 +170,7 @@ func faults(t *testing.T, stage sdk.Stage, name string, o *conformance.Options) 
 	return strings.Join(all, "\n")
 }
 
-// wantFault checks that a stage which does one thing wrong fails the check that is there for it.
+// wantFault checks that a stage with one fault fails the check for this fault.
 func wantFault(t *testing.T, stage sdk.Stage, check, want string) {
 	t.Helper()
 	got := faults(t, stage, check, options())

@@ -20,9 +20,9 @@ type shelfConfig struct {
 	Collection string `config:"collection" doc:"A file of JSON that somebody else wrote."`
 }
 
-// shelf is a store that attaches a file of JSON. With a fault it does one thing wrong.
+// shelf is a store that attaches a JSON file. It may have one fault.
 type shelf struct {
-	sdk.Store // what it does not have
+	sdk.Store // for methods that it lacks
 	file      string
 	fault     string
 	calls     int
@@ -193,7 +193,7 @@ func (s *shelf) cosine(a, b []float32) float32 {
 	return float32(dot(a, b) / n)
 }
 
-// count is how many of the query's words a text has.
+// count returns the number of the query's words in a text.
 func (s *shelf) count(query, text string) (n float32) {
 	for _, w := range strings.Fields(query) {
 		if slices.Contains(strings.Fields(text), w) || s.fault == "finds all by words" {
@@ -203,7 +203,7 @@ func (s *shelf) count(query, text string) (n float32) {
 	return n
 }
 
-// best returns the n best hits; a leg does not find what has no score, or is not a number.
+// best returns the n best hits; a leg does not find entries whose score is zero or not a number.
 func (s *shelf) best(rows []sdk.Entry, q sdk.Query, n int, score func(sdk.Entry) sdk.Hit) []sdk.Hit {
 	value := func(h sdk.Hit) float32 {
 		if math.IsNaN(float64(h.Lexical)) {

@@ -20,8 +20,7 @@ func TestDenseStorePasses(t *testing.T) {
 		Without("content", "it passes above"), Without("scan", "it passes above"), Without("write", "it passes above"))
 }
 
-// TestFaultyStoresFail checks that a store which does one thing wrong fails the
-// case that is there for it.
+// TestFaultyStoresFail: a store with one fault fails the case for this fault.
 func TestFaultyStoresFail(t *testing.T) {
 	for fault, c := range map[string]struct{ path, want string }{
 		"takes products for cosines":            {"search/dense", "score"},

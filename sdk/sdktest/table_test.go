@@ -11,7 +11,7 @@ import (
 	"github.com/racflow/racflow/sdk/conformance"
 )
 
-// ballots are a voter's answers, one for each row.
+// ballots returns a voter's answers, one for each row.
 func ballots(weigh func(i int, b sdk.Batch) float64) voter {
 	return func(_ context.Context, b sdk.Batch) ([][]sdk.Sample, error) {
 		out := make([][]sdk.Sample, len(b.Items))
@@ -22,7 +22,7 @@ func ballots(weigh func(i int, b sdk.Batch) float64) voter {
 	}
 }
 
-// embedder is one made of a function over a batch of texts.
+// embedder is an embedder made from a function over a batch of texts.
 type embedder func([]string) [][]float32
 
 func (embedder) Dimension() int { return 2 }
@@ -50,7 +50,7 @@ func TestEmbedders(t *testing.T) {
 	Stage(t, embedStage(each(func(string) []float32 { return []float32{1, 0} })), "{}")
 }
 
-// TestTheTable checks that a stage which does one thing wrong fails the check that is there for it.
+// TestTheTable: a stage with one fault fails the check for this fault.
 func TestTheTable(t *testing.T) {
 	nan := float32(math.NaN())
 	for name, c := range map[string]struct {
@@ -96,8 +96,8 @@ func TestTheTable(t *testing.T) {
 	}
 }
 
-// TestHangingStage checks that a stage which never answers fails the checks that ask it, each after
-// its own deadline, and that the others go on.
+// TestHangingStage: a stage that never answers fails the checks that ask it, each after its own
+// deadline, and the other checks run.
 func TestHangingStage(t *testing.T) {
 	never := stageOf(func(_ context.Context, b sdk.Batch) ([][]sdk.Sample, error) {
 		if len(b.Items) > 0 {

@@ -12,8 +12,8 @@ type attachConfig struct {
 	Collection string `config:"collection" doc:"One that another program makes."`
 }
 
-// A store that says sdk.Attaches and has no Attach is found when it opens, not in the middle of a run;
-// without the argument it is a store as any other.
+// A store that declares sdk.Attaches but has no Attach is detected when it opens, not in the middle
+// of a run. Without the argument it is an ordinary store.
 func TestAttachesNeedsAttach(t *testing.T) {
 	open := func(context.Context, sdk.Setup, attachConfig) (sdk.Store, error) { return &shelf{}, nil }
 	for config, want := range map[string]string{

@@ -45,7 +45,7 @@ func TestAfterCollections(t *testing.T) {
 	}
 }
 
-// gate is a prompter that waits until it is let through.
+// gate is a prompter that waits until the test lets it pass.
 type gate struct {
 	pass   chan struct{}
 	closed chan struct{}
@@ -82,8 +82,8 @@ func promptRequest() *stagepb.PromptRequest {
 	return &stagepb.PromptRequest{Rows: &stagepb.Rows{N: 1, Id: []string{"a"}}}
 }
 
-// What the proto says of calls: before Configure, cancelled, out of time, of another kind,
-// malformed; and that Alive counts those that nobody waits for.
+// TestCalls: the rules of the proto for calls before Configure, cancelled, out of time, of another
+// kind, or malformed. Alive counts the calls that nobody waits for.
 func TestCalls(t *testing.T) {
 	g := &gate{pass: make(chan struct{}), closed: make(chan struct{})}
 	client, server := connect(t, sdk.PromptStage("gate", "Waits.",
@@ -130,7 +130,7 @@ func TestCalls(t *testing.T) {
 		}
 	}
 
-	// Many at a time; one that nobody waits for is counted until its work ends.
+	// Many at a time; a call that nobody waits for counts until its work ends.
 	const many = 2 * wire.Window
 	ctx, cancel := context.WithCancel(t.Context())
 	replies := make(chan error, many)
@@ -179,7 +179,7 @@ func TestCalls(t *testing.T) {
 	}
 }
 
-// deafContext is one whose end the stage does not notice.
+// deafContext is a context whose end the stage does not notice.
 type deafContext struct {
 	context.Context
 	asked chan struct{} // closed when the stage waits
@@ -201,7 +201,7 @@ func TestPanicInOpen(t *testing.T) {
 	}
 }
 
-// shelf is a store of which only searching and getting work.
+// shelf is a store in which only Search and Get work.
 type shelf struct {
 	sdk.Store
 	hits    []sdk.Hits
@@ -263,7 +263,7 @@ func TestRetrieveFetchesWhatHitsDoNotCarry(t *testing.T) {
 	}
 }
 
-// Only fusion needs to look further down a side than candidates are wanted.
+// Only fusion needs to look further down a leg than the number of wanted candidates.
 func TestRetrieveSearchesNoDeeperThanNeeded(t *testing.T) {
 	for _, c := range []struct {
 		mode              sdk.Mode

@@ -91,7 +91,7 @@ func FuzzAppend(f *testing.F) {
 	})
 }
 
-// TestStored: what a store keeps an analyzer's name beside goes on as it was made.
+// TestStored: a collection with a stored analyzer name keeps the analyzer that made it.
 func TestStored(t *testing.T) {
 	for _, name := range AnalyzerNames() {
 		for kept, want := range map[string]string{name: "haft pflicht", StoredName(name): "haftpflicht", StoredName(StoredName(name)): "haftpflicht"} {

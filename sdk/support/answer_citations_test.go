@@ -117,7 +117,7 @@ func TestCitationsTakeLinearTime(t *testing.T) {
 	}
 }
 
-// runs are runs of ticks that nothing closes, of all lengths that fit into about n ticks.
+// runs returns runs of backticks that nothing closes, of all lengths that fit into about n backticks.
 func runs(n int) string {
 	var text strings.Builder
 	for length := 1; text.Len() < 16*n; length++ {
@@ -143,7 +143,7 @@ func FuzzCitations(f *testing.F) {
 			t.Errorf("%q gave %+v", text, got)
 		}
 		if n > 0 && !strings.Contains(text, "</think>") && (stray != "" || len(cited) == 0) != (got.Label == "" && got.Reason != "") && got.Reason != "the model wrote nothing" && got.Reason != "it cites passages and says nothing" {
-			if got != (sdk.Answer{Weight: 1}) { // none
+			if got != (sdk.Answer{Weight: 1}) { // no label fits
 				t.Errorf("%q cites %v and %q, and is read as %+v", text, cited, stray, got)
 			}
 		}

@@ -10,7 +10,7 @@ import (
 	"github.com/racflow/racflow/sdk/support"
 )
 
-// TestReadSets reads sets of labels; what is marked has a question mark behind it.
+// TestReadSets reads sets of labels; a question mark follows an answer with a Reason.
 func TestReadSets(t *testing.T) {
 	names := []string{"card_lost", "Pin Change", "food, drinks", "a", "b"}
 	line := sdk.Prompt{Text: "?", Labels: names, None: "none of these"}

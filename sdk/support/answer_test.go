@@ -140,7 +140,7 @@ func TestReadAll(t *testing.T) {
 	}
 }
 
-// The list of the prompt is shared by all items of a batch.
+// All items of a batch share the prompt's list.
 func TestReadLeavesThePromptAlone(t *testing.T) {
 	list := append(make([]string, 0, 8), "a", "b")
 	support.ReadAnswer("x", sdk.Prompt{Labels: list, None: "none"}, support.AnswerOptions{Nearest: .5})
@@ -150,7 +150,7 @@ func TestReadLeavesThePromptAlone(t *testing.T) {
 }
 
 func TestReadTakesLinearTime(t *testing.T) {
-	for _, parts := range [][3]string{ // the one in the middle again and again
+	for _, parts := range [][3]string{ // the middle part is repeated
 		{"", `{"a":`, ""}, {"", `{"a":"{`, ""}, {"", `{"a": "{}"} `, ""}, {"", `"`, ""}, {"", ": ", ""}, {"", "a:\n", ""},
 		{"", "<a>", ""}, {"", "*a ", ""}, {"", "<think>", ""}, {"", "</think>", ""}, {"", "<|message|>", ""},
 		{"", "- x\n", ""}, {"", "```\n", ""}, {"", "[", ""}, {"", "_", ""}, {"Label: card_lost ", "a ", ""}, {"", ". ", ""},
@@ -169,7 +169,7 @@ func TestReadTakesLinearTime(t *testing.T) {
 	}
 }
 
-// stands reports whether a label stands in a text, where nothing but letters and digits counts.
+// stands reports whether a text contains a label, if only letters and digits count.
 func stands(text, label string) bool {
 	letters := func(text string) string {
 		return strings.Map(func(r rune) rune {
@@ -194,7 +194,7 @@ func FuzzRead(f *testing.F) {
 	f.Fuzz(isRead)
 }
 
-// isRead checks what is read of any text: one of the labels, which stands there.
+// isRead checks the result for any text: one of the labels, which the text contains.
 func isRead(t *testing.T, text string, object bool) {
 	p := sdk.Prompt{Labels: labels, None: "none"}
 	if object {
@@ -215,7 +215,7 @@ func isRead(t *testing.T, text string, object bool) {
 	}
 }
 
-// TestReadOfPieces puts together what models write in any order.
+// TestReadOfPieces combines pieces that models write, in any order.
 func TestReadOfPieces(t *testing.T) {
 	pieces := []string{
 		"card_lost", "Pin Change", "a", "b", "3", "none", "Label", "is", "not", "é", "1", "\u0430", "**", "*", "_", "`", "```", "~~", "#", "-", "- ", ":", ".", "\"", "'", "\\", " ", "\n", "\x00",
@@ -237,7 +237,7 @@ func TestReadOfPieces(t *testing.T) {
 
 var intents = []string{"card_lost", "card_stolen", "invoice_request", "Café au lait", "rating", "A", "A+", "1", "12", "greeting"}
 
-// TestPlainRead reads what models write in place of a label, as people would.
+// TestPlainRead reads what models write instead of a label, as people would.
 func TestPlainRead(t *testing.T) {
 	tests := []struct{ name, text, want, reading string }{
 		{"letter by letter", "card_lost", "card_lost", ""},
@@ -329,7 +329,7 @@ func TestPlainRead(t *testing.T) {
 	}
 }
 
-// TestPlainRefuses has texts that could be taken for a label and must not be.
+// TestPlainRefuses has texts that look like a label and must not be read as one.
 func TestPlainRefuses(t *testing.T) {
 	p := sdk.Prompt{Text: "?", Labels: intents, None: "none_of_these"}
 	object := p
@@ -408,7 +408,7 @@ func TestPlainRefuses(t *testing.T) {
 	}
 }
 
-// TestExact reads nothing but labels as they are written.
+// TestExact reads only labels as they are written.
 func TestExact(t *testing.T) {
 	p := sdk.Prompt{Text: "?", Labels: intents}
 	for text, want := range map[string]string{
@@ -447,7 +447,7 @@ func TestReasons(t *testing.T) {
 	}
 }
 
-// TestSpan finds where labels stand.
+// TestSpan finds the positions of labels.
 func TestSpan(t *testing.T) {
 	line := sdk.Prompt{Labels: intents}
 	object := sdk.Prompt{Labels: intents, Fields: []string{"label"}}
@@ -508,8 +508,8 @@ func TestNoLetterLeavesItsScript(t *testing.T) {
 	}
 }
 
-// TestSignsOfLabels: signs tell labels apart, also where only one of two labels is allowed, and what is written letter by
-// letter goes first.
+// TestSignsOfLabels: signs tell labels apart, even if only one of two labels is allowed. An exact
+// match comes first.
 func TestSignsOfLabels(t *testing.T) {
 	for _, c := range []struct {
 		text, want string

@@ -94,8 +94,8 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// TestTopIsPrefix checks that cutting early gives the head of the whole
-// ranking, on lists full of ties.
+// TestTopIsPrefix checks that cutting early gives the head of the whole ranking, on lists with many
+// ties.
 func TestTopIsPrefix(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for range 200 {
@@ -114,7 +114,7 @@ func TestTopIsPrefix(t *testing.T) {
 	}
 }
 
-// random returns n hits per leg whose scores take few different values.
+// random returns n hits per leg with few distinct scores.
 func random(r *rand.Rand, n, values int) sdk.Hits {
 	leg := func() []sdk.Hit {
 		hits := make([]sdk.Hit, n)

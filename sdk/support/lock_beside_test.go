@@ -12,8 +12,8 @@ import (
 	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
-// TestLockBeside: what is locked in place of a file keeps others out as the file's own lock would, whatever the file
-// is called meanwhile, and nothing of it is left.
+// TestLockBeside: the substitute for a file's lock keeps others out as the file's own lock would,
+// whatever the file's name is meanwhile, and leaves nothing behind.
 func TestLockBeside(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	path := filepath.Join(t.TempDir(), "file")

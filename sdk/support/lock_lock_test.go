@@ -44,7 +44,8 @@ func TestOneWriter(t *testing.T) {
 	}
 }
 
-// A process that is just being started has a copy of every open file: Close does not wait for its end.
+// A process that is just starting has a copy of every open file: CloseLock does not wait for the end
+// of the copy.
 func TestCloseUnlocks(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "file")
 	f := open(t, path, os.O_CREATE)
@@ -58,8 +59,8 @@ func TestCloseUnlocks(t *testing.T) {
 	}
 }
 
-// TestNameGoesToAnotherFile lets writers take turns on one name, each of which
-// renames its file away: no lock may be had on a file that the name has left.
+// TestNameGoesToAnotherFile: writers take turns on one name, and each renames its file away. No lock
+// may be held on a file that the name has left.
 func TestNameGoesToAnotherFile(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "file")
@@ -89,7 +90,7 @@ func TestNameGoesToAnotherFile(t *testing.T) {
 	writers.Wait()
 }
 
-// TestReaders: several may read, and none while one writes.
+// TestReaders: several may read, but nobody while one writes.
 func TestReaders(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "file")
 	writer := open(t, path, os.O_CREATE)

@@ -7,13 +7,13 @@ import (
 )
 
 func TestSet(t *testing.T) {
-	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 1, 0, 0, 0); err != nil { // -count 2: the round before has ended with 0
+	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 1, 0, 0, 0); err != nil { // -count 2: the previous round has ended with 0
 		t.Fatal(err)
 	}
 	for _, test := range []struct {
 		variable string
 		want     int
-	}{{"1", 1}, {"", 0}} { // in this order: there is a way back, and none is offered
+	}{{"1", 1}, {"", 0}} { // in this order: the program offers no way back
 		t.Setenv(NoDumpVariable, test.variable)
 		if err := NoDump(); err != nil {
 			t.Fatal(err)

@@ -22,7 +22,7 @@ func TestAt(t *testing.T) {
 	}
 }
 
-// TestRead checks where headings are, level by level, and of what kind the blocks are.
+// TestRead checks the positions and levels of headings, and the kinds of blocks.
 func TestRead(t *testing.T) {
 	kinds := map[BlockKind]string{Prose: "prose", LineBlock: "lines", Matter: "matter"}
 	for name, test := range map[string]struct {

@@ -55,12 +55,12 @@ func TestNgram(t *testing.T) {
 	}
 }
 
-// TestNgramFinds checks that a question shares most words with the text that
-// answers it, which words between spaces do not achieve.
+// TestNgramFinds: a question shares most words with the text that answers it; words between spaces do
+// not achieve that.
 func TestNgramFinds(t *testing.T) {
 	for language, c := range map[string]struct {
 		query string
-		texts []string // the first one is meant
+		texts []string // the first one is the right one
 	}{
 		"Japanese": {"カードをなくした", []string{"クレジットカードをなくしたときの手続き", "明日の東京の天気予報", "口座の残高を確認する方法"}},
 		"Chinese":  {"银行卡丢了", []string{"我的银行卡丢了怎么办", "明天北京的天气", "如何更改银行账户的密码"}},
@@ -91,7 +91,7 @@ func TestNgramFinds(t *testing.T) {
 	}
 }
 
-// FuzzNgram checks pairs of letters against what they are made from.
+// FuzzNgram checks pairs of letters against their text.
 func FuzzNgram(f *testing.F) {
 	for _, text := range []string{"カードを止めて", "บัตรหาย", "iPhone15の充電", "학교에서", "a猫\u0301b"} {
 		f.Add(text)
@@ -125,8 +125,7 @@ func FuzzNgram(f *testing.F) {
 	})
 }
 
-// TestLanguages wants what people write of one thing to meet, frequent words to go
-// and words that deny to stay.
+// TestLanguages: forms of one word match, frequent words are removed, and negations stay.
 func TestLanguages(t *testing.T) {
 	for language, texts := range map[string][][2]string{
 		"german": {

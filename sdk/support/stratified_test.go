@@ -25,8 +25,8 @@ func TestEach(t *testing.T) {
 	}
 }
 
-// TestRank: ids that differ in their last digits alone are spread, and ranks stay what they
-// are, since samples that were learnt from are named by nothing else.
+// TestRank: ids that differ only in their last digits are spread. Ranks never change, since nothing
+// else identifies the samples that were learnt from.
 func TestRank(t *testing.T) {
 	low := 0
 	for i := range 10_000 {

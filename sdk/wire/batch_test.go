@@ -29,7 +29,7 @@ func TestRankingsAreRefused(t *testing.T) {
 			t.Errorf("%s: no error", name)
 		}
 	}
-	// What a faulty stage hands over is refused at the other end.
+	// The receiver refuses the output of a faulty stage.
 	rows := EncodeRankings([][]sdk.Ranked{{{Candidate: -1}}})
 	if _, err := DecodeRankings(rows, []int{math.MaxInt16}); err == nil {
 		t.Error("a negative index was accepted")

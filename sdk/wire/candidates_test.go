@@ -53,7 +53,7 @@ func TestChunksAreRefused(t *testing.T) {
 			t.Errorf("%s: no error", name)
 		}
 	}
-	// What a faulty stage hands over is refused at the other end.
+	// The receiver refuses the output of a faulty stage.
 	rows, err := EncodeChunks([][]sdk.Chunk{{{Start: -1, End: 3}}})
 	must.Do(t, err)
 	if _, err := DecodeChunks(rows, someDocuments()[:1]); err == nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/racflow/racflow/sdk/wire"
 )
 
-// attaching is a plugin whose reply to Attach is given.
+// attaching is a plugin with a given reply to Attach.
 type attaching struct {
 	blunt
 	reply *stagepb.AttachReply

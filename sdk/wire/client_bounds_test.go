@@ -15,9 +15,9 @@ import (
 	"github.com/racflow/racflow/sdk/proto/stagepb"
 )
 
-// TestExcessiveReplies: what a plugin returns too much of is refused, with the stage's name
-// and the bound, before it takes many times its size in memory. An item that is alone to
-// blame fails alone.
+// TestExcessiveReplies: an excessive reply of a plugin is refused, with the stage's name and the
+// bound, before it takes many times its size in memory. If one item is the cause, only this item
+// fails.
 func TestExcessiveReplies(t *testing.T) {
 	flat := func(last int) []uint32 { return []uint32{0, 1, uint32(last)} } // the first row has one
 	ones := func(n int) []uint32 { return slices.Repeat([]uint32{1}, n) }
@@ -76,7 +76,7 @@ func TestExcessiveReplies(t *testing.T) {
 			if err == nil || alone != test.row || !strings.Contains(text, test.want) || !strings.HasPrefix(text, s.Name) {
 				t.Errorf("%v, want %q", err, test.want)
 			}
-			// The copy of the message, which is larger than the message, and what is made of it.
+			// A copy of the message, which is larger than the message, and the decoded values.
 			if most := uint64(10*size + 256<<20); took > most {
 				t.Errorf("%d MiB allocated for a reply of %d", took>>20, size>>20)
 			}

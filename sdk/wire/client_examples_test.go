@@ -34,7 +34,7 @@ var update = flag.Bool("update", false, "write the examples of the wire anew")
 
 const examples = "../proto/testdata"
 
-// example returns the message of a file, which has to be the one that was made.
+// example returns the message of a file, which must equal the given one.
 func example[M proto.Message](t *testing.T, name string, made M) M {
 	t.Helper()
 	file := filepath.Join(examples, name+".txtpb")
@@ -58,13 +58,13 @@ func example[M proto.Message](t *testing.T, name string, made M) M {
 	return read.(M)
 }
 
-// replay is a Conn between which and the plugin the examples stand: what the engine's end sends has to be
-// the example's request, the plugin gets the example's request and has to give the example's reply,
-// and the engine's end reads the example's reply.
+// replay is a Conn that puts the examples between engine and plugin. The engine's end must send the
+// example's request. The plugin gets the example's request and must return the example's reply, which
+// the engine's end reads.
 type replay struct {
 	*wire.Conn
 	t    *testing.T
-	name string // of the examples; empty: the method's
+	name string // of the examples; empty: the method's name
 }
 
 func (r *replay) Invoke(ctx context.Context, method string, request, reply any, _ ...grpc.CallOption) error {
@@ -122,8 +122,8 @@ func refer(t *testing.T, kind sdk.Kind) (*wire.Stage, *replay) {
 	return nil, nil
 }
 
-// TestExamples replays a request and a reply of every method, with which strangers begin, at
-// both ends of the wire.
+// TestExamples replays a request and a reply of every method at both ends of the connection. Authors
+// of other SDKs begin with these.
 func TestExamples(t *testing.T) {
 	ctx := t.Context()
 	same := func(want, got any, err error) {
@@ -241,7 +241,7 @@ func replayStore(t *testing.T, same func(want, got any, err error)) {
 	}
 }
 
-// replayOthers replays the methods that say what a stage is.
+// replayOthers replays the methods that describe a stage.
 func replayOthers(t *testing.T) {
 	t.Helper()
 	server := serve.NewServer(reference, slog.New(slog.DiscardHandler))
@@ -268,7 +268,7 @@ func replayOthers(t *testing.T) {
 	call(&stagepb.AliveRequest{}, &stagepb.AliveReply{}, "Alive")
 }
 
-// checked is the service Host between whose ends the examples stand.
+// checked is the service Host with the examples between its ends.
 type checked struct {
 	*wire.HostService
 	t *testing.T

@@ -88,7 +88,7 @@ func (idle) Sample(context.Context, sdk.Batch) ([][]sdk.Sample, error) { return 
 // listen serves a gRPC server in memory and connects to it.
 func listen(t *testing.T, register func(*grpc.Server), options ...grpc.DialOption) *grpc.ClientConn {
 	t.Helper()
-	dir, err := os.MkdirTemp("/tmp", "s") // the path of a socket is short, whatever TMPDIR is
+	dir, err := os.MkdirTemp("/tmp", "s") // the path of a socket must be short, whatever TMPDIR is
 	must.Do(t, err)
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	path := filepath.Join(dir, "s")
@@ -104,8 +104,8 @@ func listen(t *testing.T, register func(*grpc.Server), options ...grpc.DialOptio
 	return conn
 }
 
-// start connects a stage with an engine over the wire and returns the stage's
-// view of the engine, and what ends the stage without a word.
+// start connects a stage with an engine. It returns the engine as the stage sees it, and a function
+// that ends the stage without notice.
 func start(t *testing.T, e sdk.Host) (host sdk.Host, kill func()) {
 	t.Helper()
 	return startWith(t, e, func(s *wire.HostService) func(*grpc.Server) { return s.Register })
@@ -145,7 +145,7 @@ func TestCache(t *testing.T) {
 	}
 }
 
-// A profile that is no object, or is too large, is refused; nothing is known of another model.
+// A profile that is no object, or is too large, is refused; another model has no profile.
 func TestProfiles(t *testing.T) {
 	e := &engine{profiles: map[string]json.RawMessage{}}
 	host, _ := start(t, e)
@@ -162,7 +162,7 @@ func TestProfiles(t *testing.T) {
 	}
 }
 
-// Who has no token of a running stage gets nothing.
+// A caller without the token of a running stage gets nothing.
 func TestToken(t *testing.T) {
 	e := &engine{kept: map[sdk.Key][]byte{}}
 	service := &wire.HostService{}
@@ -223,12 +223,12 @@ func TestAcquire(t *testing.T) {
 	if len(e.ended) != 1 {
 		t.Error("release has returned before the engine counted the result")
 	}
-	release(sdk.Result{Status: sdk.StatusOK}) // only the first word counts
+	release(sdk.Result{Status: sdk.StatusOK}) // only the first result counts
 	busy.Reason = "why ?"
 	expect(busy)
 	if _, err := host.Acquire(t.Context(), sdk.Call{Endpoint: "a"}); err != nil {
 		t.Fatal(err)
 	}
-	kill() // the plugin is gone without a word
+	kill() // the plugin is gone without notice
 	expect(sdk.Result{Status: sdk.StatusLeft, Lost: true})
 }

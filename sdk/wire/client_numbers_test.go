@@ -29,7 +29,7 @@ func (answers) Fit(context.Context, iter.Seq2[*stagepb.FitRequest, error]) (*sta
 	return nil, errors.ErrUnsupported
 }
 
-// A store's number fails its query, or its page, and names the store.
+// A wrong number from a store fails its query, or its page, and the error names the store.
 func TestNumbersOfAStore(t *testing.T) {
 	inf := float32(math.Inf(1))
 	found, err := EncodeCandidates([][]sdk.Candidate{{{ID: "a", Score: 1}}, {{ID: "b", Score: 1, Dense: inf}}, {{ID: "c", Score: inf}}}, false)
@@ -40,7 +40,7 @@ func TestNumbersOfAStore(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The second row had failed before: that stays its error.
+	// The second row had failed before: it keeps its error.
 	failures := EncodeRowErrors(sdk.RowErrors{1: errors.New("its own")})
 	s := &Stage{Name: "store.k: plugin s 1.0.0", Conn: answers{func(request any) proto.Message {
 		if _, ok := request.(*stagepb.ScanRequest); ok {

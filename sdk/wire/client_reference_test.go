@@ -22,7 +22,7 @@ type referenceConfig struct {
 	Sharpness float64 `config:"sharpness" default:"1" above:"0" doc:"How much the first candidate counts."`
 }
 
-// reference has a stage of each kind, and uses all that the wire can say of one.
+// reference has a stage of each kind, and uses every feature of the protocol.
 var reference = sdk.Plugin{Name: "reference", Version: "1.0.0", Stages: []sdk.Stage{
 	sdk.ChunkStage("halves", "Cuts a document in two.", open[sdk.Chunker], sdk.Revision("1")),
 	sdk.EnrichStage("place", "Says where a passage stands.", open[sdk.Enricher]),
@@ -159,7 +159,7 @@ func (everything) Elect(_ context.Context, b sdk.Batch) ([]sdk.Verdict, error) {
 	return out, nil
 }
 
-// shelf is a store of which every answer is the same.
+// shelf is a store that always gives the same answers.
 type shelf struct{}
 
 var kept = []sdk.Entry{

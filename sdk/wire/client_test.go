@@ -15,7 +15,7 @@ import (
 	"github.com/racflow/racflow/sdk/wire"
 )
 
-// blunt is a plugin that answers with a status of gRPC's.
+// blunt is a plugin that answers with a gRPC status.
 type blunt struct {
 	stagepb.UnimplementedStageServer
 	code codes.Code
@@ -29,7 +29,7 @@ func (b blunt) Sample(context.Context, *stagepb.SampleRequest) (*stagepb.RowsRep
 	return nil, status.Error(b.code, "its own words")
 }
 
-// A status that a plugin gives is never taken for the end of its process, and says what to do.
+// A plugin's status is never mistaken for the end of its process, and the error says what to do.
 func TestStatus(t *testing.T) {
 	for _, c := range []struct {
 		code codes.Code
@@ -60,7 +60,7 @@ func TestStatus(t *testing.T) {
 	}
 }
 
-// What a plugin says of later results has to be what its description announces.
+// Later results must be announced in the plugin's description.
 func TestPendingIsAnnounced(t *testing.T) {
 	voter, files := refer(t, sdk.KindSample)
 	voter.Pends, files.name = false, "Sample-pending"
@@ -70,7 +70,7 @@ func TestPendingIsAnnounced(t *testing.T) {
 	}
 }
 
-// A stage resolves only what a file could have given.
+// A stage resolves only values that a file could have given.
 func TestDescribed(t *testing.T) {
 	info := reference.Stages[6]
 	for resolved, want := range map[string]string{

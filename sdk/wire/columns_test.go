@@ -23,7 +23,7 @@ func TestNumbers(t *testing.T) {
 	confidence := func(c float64) error { return CheckVerdict(sdk.Verdict{Answer: "a", Confidence: c}) }
 	for _, c := range []struct {
 		err  error
-		want string // in the message; empty: it is fine
+		want string // part of the message; empty: no error
 	}{
 		{weight(0), ""},
 		{weight(MaxWeight), ""},
@@ -78,7 +78,7 @@ func TestNumbers(t *testing.T) {
 	}
 }
 
-// The largest numbers that pass add up to numbers.
+// Sums of the largest allowed numbers are finite.
 func TestBoundsAddUp(t *testing.T) {
 	if sum := float64(MaxWeight) * MaxWeight * (1 << 50); math.IsInf(sum, 0) {
 		t.Error("weights do not add up")

@@ -13,7 +13,7 @@ import (
 	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
-// somePassages are those of someChunks in someDocuments.
+// somePassages returns the passages of someChunks in someDocuments.
 func somePassages() []sdk.Passage {
 	documents, lists := someDocuments(), someChunks()
 	var all []sdk.Passage
@@ -36,7 +36,7 @@ func passageRows(t testing.TB, passages []sdk.Passage) *stagepb.Rows {
 	return overWire(t, rows)
 }
 
-// Two documents may say the same; they are still two.
+// Two documents may have the same content and are still two.
 func TestPassagesOfTwins(t *testing.T) {
 	twins := []sdk.Document{{ID: "a", Text: "text"}, {ID: "a", Text: "text"}}
 	got, err := DecodePassages(passageRows(t, []sdk.Passage{

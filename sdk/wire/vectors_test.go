@@ -12,8 +12,8 @@ import (
 	"github.com/racflow/racflow/sdk/proto/stagepb"
 )
 
-// Vectors that are mostly 0 travel as sparse ones where that is shorter, and arrive with the same bits at those who
-// know them and at those who do not.
+// Vectors that are mostly 0 are sent as sparse ones if that is shorter. They arrive with the same
+// bits, whether the receiver knows sparse vectors or not.
 func TestSparseVectors(t *testing.T) {
 	for share := 1; share < 12; share++ {
 		vectors := make([][]float32, 5)

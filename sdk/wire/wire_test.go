@@ -53,7 +53,7 @@ func fullBatch() sdk.Batch {
 	}
 }
 
-// overWire marshals rows as they travel.
+// overWire marshals and unmarshals rows.
 func overWire(t testing.TB, rows *stagepb.Rows) *stagepb.Rows {
 	t.Helper()
 	raw, err := proto.Marshal(rows)
@@ -132,7 +132,7 @@ func fullFilter() *sdk.Filter {
 	}}
 }
 
-// searchFor encodes a search with these filters as it travels.
+// searchFor encodes a search with these filters, and marshals it.
 func searchFor(t testing.TB, filters ...*sdk.Filter) *stagepb.SearchRequest {
 	t.Helper()
 	queries := make([]sdk.Query, len(filters))
@@ -418,10 +418,10 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-// A plugin that needs more than this racflow has says so in a sentence.
+// If a plugin needs a newer racflow, the error says so in a sentence.
 func TestLeastMinor(t *testing.T) {
 	reply := EncodePlugin(sdk.Plugin{Name: "acme", Version: "1.2.3"})
-	reply.Minor, reply.LeastMinor = Minor+3, Minor // newer, and content with this one
+	reply.Minor, reply.LeastMinor = Minor+3, Minor // newer, but also works with this one
 	if _, err := DecodePlugin(reply); err != nil {
 		t.Error(err)
 	}

@@ -221,7 +221,7 @@ type service struct {
 	URL string `config:"url,required" doc:"What is asked."`
 }
 
-// paid is a voter that asks a service about prompts, at 1,000 tokens in and 10 out.
+// paid is a voter that asks a service about prompts, with 1,000 tokens in and 10 out.
 func paid() sdk.Stage {
 	return sdk.SampleStage("paid", "A voter of the test.", func(_ context.Context, s sdk.Setup, c service) (sdk.Sampler, error) {
 		return model{c.URL, s.Host}, nil
@@ -306,7 +306,7 @@ func TestRunResumed(t *testing.T) {
 	}
 }
 
-// writeApples writes a pipeline file beside an input of 500 apples.
+// writeApples writes a pipeline file and an input of 500 apples.
 func writeApples(t *testing.T, election string) (path string, o workspace.Options) {
 	t.Helper()
 	path, o = write(t, knowledgeBlock+election)

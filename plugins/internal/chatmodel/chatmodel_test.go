@@ -43,7 +43,7 @@ func model(t *testing.T, c chatmodel.Config, host sdk.Host) *chatmodel.Model {
 	return m
 }
 
-// ask sends a question and returns what the first answer says.
+// ask sends a question and returns the text of the first answer.
 func ask(t *testing.T, m *chatmodel.Model, r dialect.Request) (text string, err error) {
 	t.Helper()
 	r.Messages = []sdk.Message{{Role: sdk.MessageUser, Text: "q"}}
@@ -60,7 +60,7 @@ func TestSend(t *testing.T) {
 		fault modelserver.Kind
 		text  string
 		code  sdk.Code
-		want  string // of the answer, or of the error
+		want  string // part of the answer, or of the error
 		calls int    // 0: one
 	}{
 		{name: "an answer", text: " yes \n", want: "yes"},
@@ -208,7 +208,7 @@ func TestAnthropic(t *testing.T) {
 	}
 }
 
-// The default address is that of the API's own service.
+// The default address belongs to the API's own service.
 func TestAddress(t *testing.T) {
 	const openAI, gateway = "https://api.openai.com/v1", "http://127.0.0.1:1/v1"
 	for _, test := range []struct{ api, url, want string }{
@@ -225,7 +225,7 @@ func TestCheck(t *testing.T) {
 	const gateway = "http://127.0.0.1:1/v1"
 	for _, test := range []struct {
 		config   chatmodel.Config
-		argument string // that is wrong; empty: none
+		argument string // the wrong argument; empty: none
 	}{
 		{chatmodel.Config{BaseURL: "https://api.openai.com/v1"}, ""},
 		{chatmodel.Config{BaseURL: gateway, APIVersion: "2024-10-21"}, ""},
@@ -245,14 +245,14 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// serve starts a server that answers with an object, and does what the behaviours say.
+// serve starts a server that answers with an object, and has the given behaviours.
 func serve(t *testing.T, behaviours ...string) *modelserver.Server {
 	o := modelserver.Named(behaviours...)
 	o.Answer = func(modelserver.Ask, int) string { return `{"label": "a"}` }
 	return modelserver.Serve(t, o)
 }
 
-// everything is a request with every field that a model may refuse.
+// everything returns a request with every field that a model may refuse.
 func everything(m *chatmodel.Model) dialect.Request {
 	r, half, seven := m.Request(0, 32), .5, 7
 	r.Temperature, r.TopP, r.Seed, r.Stop, r.Logprobs = &half, &half, &seven, []string{"\n"}, true
@@ -267,7 +267,7 @@ func TestWhatModelsTake(t *testing.T) {
 	tests := []struct {
 		behaviours string
 		calls      int    // of the first question
-		without    string // in the last request
+		without    string // not in the last request
 		with       string
 	}{
 		{"", 1, "", `"type":"json_schema"`},
@@ -424,7 +424,7 @@ func TestForecast(t *testing.T) {
 		`{"thinking": "yes"}`:                                 {in: 200 + 4, out: 2 * 605, low: 2 * 155, high: 2 * 2405, most: 2 * 882, mostOut: 2 * 4105, requests: 1},
 		// The toy question of a probe took 70 tokens.
 		`{"thinking": "yes", "thoughts": 70}`: {in: 200 + 4, out: 2 * 110, low: 63, high: 2 * 425, most: 2 * 882, mostOut: 2 * 4105, requests: 1},
-		// Requests of another kind, and of this one, half of whose input was cached.
+		// Requests of another kind, and of this kind, half of whose input was cached.
 		`{"thinking": "yes", "thoughts": 70, "thought_tokens": 100, "asked": {"other": {"requests": 2, "bytes": 300, "tokens": 100, "answers": 4, "thoughts": 160}}}`: {
 			in: 267 + 4, out: 2 * 45, low: 2 * 15, high: 2 * 109, most: 2 * 881, mostOut: 2 * 109, requests: 1},
 		`{"thinking": "yes", "thought_tokens": 100, "asked": {"": {"requests": 2, "bytes": 300, "tokens": 100, "answers": 4, "thoughts": 160, "written": 180, "squares": 8100}, "other": {"requests": 9, "bytes": 9, "tokens": 9, "answers": 9, "written": 900}}}`: {

@@ -156,7 +156,7 @@ func TestNoMessageIsLost(t *testing.T) {
 				ended := ctx.Err() != nil
 				cancel()
 				if ended && at == modelserver.BatchUploading {
-					<-created // the service finishes what it has begun before it is asked again
+					<-created // the service finishes its step before the next request
 				}
 				if later != nil && !ended {
 					handle = later.Handle

@@ -18,7 +18,7 @@ import (
 	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
-// stage asks about texts: for each it wants two choices, which are cached apart.
+// stage asks about texts, with two choices for each, which are cached separately.
 type stage struct {
 	client *api.Client
 	jobs   *chatmodel.Jobs
@@ -71,7 +71,8 @@ func (s *stage) row(ctx context.Context, text string) (string, error) {
 	}
 }
 
-// do asks or collects until the answers are there, and returns them, or the error of a row.
+// do requests or collects once. It returns the answers, or the errors of rows, or that they come
+// later.
 func (s *stage) do(ctx context.Context, handle string, texts ...string) (answers []string, later *sdk.Pending) {
 	got, err := chatmodel.DoJob(ctx, s.jobs, handle, func(ctx context.Context) ([]string, error) { return api.Rows(ctx, texts, s.row) })
 	if errors.As(err, &later) {
@@ -134,13 +135,13 @@ func TestBatch(t *testing.T) {
 	if spent := host.Spent(t); server.Batches() != 1 || server.Doubled(2) != 0 || spent.InputTokens != 2*2 || spent.OutputTokens != 4 {
 		t.Errorf("%d batches, %d answers too many, spent %+v", server.Batches(), server.Doubled(2), spent)
 	}
-	// What is answered is cached: nothing is sent.
+	// All answers are cached: nothing is sent.
 	answers, notes = s.finish(t, "", "b", "a")
 	wants(t, answers, "b0 b1", "a0 a1")
-	// A part of it is: the rest is asked for.
+	// A part is cached: the rest is requested.
 	host.Forget(key("a", 1))
 	answers, _ = s.finish(t, "", "a", "b")
-	wants(t, answers, "a0 a0", "b0 b1") // of a request for one choice
+	wants(t, answers, "a0 a0", "b0 b1") // from a request for one choice
 	if len(notes) != 0 || server.Batches() != 2 {
 		t.Errorf("%d batches", server.Batches())
 	}
@@ -220,7 +221,7 @@ func TestNothingIsLost(t *testing.T) {
 					cancel()
 					switch {
 					case ctx.Err() != nil && later == nil && answers[0] != "a0 a1" && answers[0] != "a0 a0":
-						continue // it was killed: what it returned reached nobody
+						continue // it was killed, and nobody received its result
 					case later != nil:
 						handle = later.Handle
 						continue
@@ -240,7 +241,7 @@ func TestNothingIsLost(t *testing.T) {
 	}
 }
 
-// half keeps half of what it is given, as a host does whose process ends meanwhile.
+// half stores half of the values, like a host whose process ends meanwhile.
 type half struct {
 	apitest.Host
 	left atomic.Int32
@@ -341,7 +342,7 @@ func TestHandle(t *testing.T) {
 	if err := json.Unmarshal([]byte(later.Handle), &h); err != nil || strings.Contains(later.Handle, "secret") || fmt.Sprint(h["jobs"]) != "[batch_0]" {
 		t.Errorf("%s, %v", later.Handle, err)
 	}
-	// Without a cache the replies of all batches are read again.
+	// Without a cache, the replies of all batches are read again.
 	answers, _ := s.finish(t, later.Handle, "a")
 	wants(t, answers, "a0 a1")
 }

@@ -45,7 +45,7 @@ func TestServed(t *testing.T) {
 		if (probes > 0) != step.probed {
 			t.Errorf("step %d: %d probes", i, probes)
 		}
-		if step.serves == "" && i > 0 { // no list: it counts as the one that was served last
+		if step.serves == "" && i > 0 { // without a list, the model counts as the last one served
 			step.serves = "small.gguf"
 		}
 		if known, ok := keys[step.serves]; ok && known != key {

@@ -8,8 +8,7 @@ import (
 	"github.com/racflow/racflow/plugins/internal/simd"
 )
 
-// BenchmarkEncode reports texts per second on all cores; with -cpu 1 it is texts
-// per CPU-second.
+// BenchmarkEncode reports texts per second on all cores; with -cpu 1 it reports texts per CPU-second.
 func BenchmarkEncode(b *testing.B) {
 	const sentence = "how do I reset the password of my account on the new router "
 	eachKernelAndPrecision(b, func(name string, m *Encoder) {
@@ -29,8 +28,7 @@ func BenchmarkEncode(b *testing.B) {
 	})
 }
 
-// eachKernelAndPrecision runs f for float32 with every kernel, and for int8
-// with the best.
+// eachKernelAndPrecision runs f for float32 with every kernel, and for int8 with the best one.
 func eachKernelAndPrecision(b *testing.B, f func(name string, m *Encoder)) {
 	for _, k := range simd.Kernels() {
 		f(k.String(), loadFor(b, modelDir(b), k))
@@ -38,7 +36,7 @@ func eachKernelAndPrecision(b *testing.B, f func(name string, m *Encoder)) {
 	f(string(Int8), openFor(b, modelDir(b), Options{Precision: Int8, MiniLM: true}))
 }
 
-// BenchmarkEncodeOne is the wait for one short text, which runs on one core.
+// BenchmarkEncodeOne measures the latency of one short text, which runs on one core.
 func BenchmarkEncodeOne(b *testing.B) {
 	eachKernelAndPrecision(b, func(name string, m *Encoder) {
 		b.Run(name, func(b *testing.B) {

@@ -76,7 +76,7 @@ func TestHeadOfPairs(t *testing.T) {
 	}
 }
 
-// FuzzFolder reads configurations of any content: they are read or refused.
+// FuzzFolder reads configurations with any content: they are read or refused.
 func FuzzFolder(f *testing.F) {
 	f.Add(`{"model_type":"modernbert","layer_types":["full_attention"],"num_hidden_layers":1}`, `[{"type":"a.Transformer","path":"x"}]`, `{"pooling_mode":"cls"}`, `{"max_seq_length":12}`)
 	f.Add(`{"model_type":"mpnet","hidden_size":8,"num_attention_heads":2}`, `[{"type":"a.Pooling"}]`, `{"pooling_mode_mean_tokens":true}`, `{"prompts":{"query":"q"},"default_prompt_name":"query"}`)

@@ -23,7 +23,7 @@ func write(t testing.TB, files map[string]string) string {
 	return dir
 }
 
-// same compares models but for what only Head reads.
+// same compares models, except for fields that only Head reads.
 func same(got, want folder) bool {
 	got.head, want.head, got.scores, want.scores, got.defaultPrompt = headJSON{}, headJSON{}, "", "", ""
 	return reflect.DeepEqual(got, want)
@@ -40,7 +40,7 @@ func TestDefaults(t *testing.T) {
 	}
 }
 
-// TestMiniLM reads the files as all-MiniLM-L6-v2 has them.
+// TestMiniLM reads the files in the form of all-MiniLM-L6-v2.
 func TestMiniLM(t *testing.T) {
 	dir := write(t, map[string]string{
 		"config.json": `{"_name_or_path":"nreimers/MiniLM-L6-H384-uncased","architectures":["BertModel"],"attention_probs_dropout_prob":0.1,

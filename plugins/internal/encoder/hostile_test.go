@@ -14,8 +14,8 @@ import (
 	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
-// inHeader returns weights in whose header old was replaced by text; the header keeps its
-// length, and what the tensors hold.
+// inHeader returns weights with old replaced by text in the header. The length of the header and the
+// content of the tensors stay.
 func inHeader(t *testing.T, weights, old, text string) string {
 	t.Helper()
 	n := 8 + int(binary.LittleEndian.Uint64([]byte(weights)))
@@ -26,7 +26,7 @@ func inHeader(t *testing.T, weights, old, text string) string {
 	return weights[:8] + header + strings.Repeat(" ", n-8-len(header)) + weights[n:]
 }
 
-// setNumber changes the last number of a tensor of 32 bits.
+// setNumber changes the last number of a 32-bit tensor.
 func setNumber(t *testing.T, weights, tensor string, v float64) string {
 	t.Helper()
 	var header map[string]struct {
@@ -105,7 +105,7 @@ func TestHostile(t *testing.T) {
 	}
 }
 
-// TestNotFinite is about weights that are finite, and vectors that are not.
+// TestNotFinite: finite weights with infinite vectors.
 func TestNotFinite(t *testing.T) {
 	files := tinyFiles(t)
 	files["model.safetensors"] = setNumber(t, files["model.safetensors"], "encoder.layer.1.output.LayerNorm.weight", 3e38)
@@ -116,7 +116,7 @@ func TestNotFinite(t *testing.T) {
 	}
 }
 
-// TestKinds opens encoders as cross-encoders, and the other way round.
+// TestKinds opens encoders as cross-encoders, and the reverse.
 func TestKinds(t *testing.T) {
 	if _, err := OpenCrossEncoder("testdata/tiny", Options{}); err == nil || !strings.Contains(err.Error(), "no cross-encoder") {
 		t.Errorf("an encoder as a cross-encoder: error %v", err)
@@ -134,8 +134,8 @@ func TestKinds(t *testing.T) {
 	}
 }
 
-// TestLongText encodes a text of 8,192 tokens: memory must not grow with the square of
-// its length, which would be 268 MB of scores.
+// TestLongText encodes a text of 8,192 tokens: memory must not grow with the square of its length,
+// which would be 268 MB of scores.
 func TestLongText(t *testing.T) {
 	c := config{Hidden: 16, Layers: 1, Heads: 1, Intermediate: 16, Positions: 8192, Epsilon: 1e-12, MaxTokens: 8192, MeanPooling: true}
 	e := openFor(t, writeFolder(t, newRandomModel(c, "F32", "", seeded(1)).files(t, 0)), Options{})
@@ -148,13 +148,13 @@ func TestLongText(t *testing.T) {
 	}
 }
 
-// TestMemory measures what a model takes in a process of its own: at most 1.3 times its
-// weights, also while it is loaded, and what every process takes.
+// TestMemory measures the memory of a model in a separate process: at most 1.3 times its weights,
+// also during loading, plus what every process takes.
 func TestMemory(t *testing.T) {
 	if runtime.GOOS != "linux" || testing.Short() {
 		t.Skip("it writes a large file, and reads /proc")
 	}
-	const processes = 32 << 20 // what a process of Go takes, and the work of some texts
+	const processes = 32 << 20 // the memory of a Go process, and of the work on some texts
 	c := config{Hidden: 384, Layers: 6, Heads: 12, Intermediate: 1536, Positions: 64, Epsilon: 1e-12, MaxTokens: 64}
 	for _, dtype := range []string{"F32", "BF16"} {
 		t.Run(dtype, func(t *testing.T) {

@@ -19,10 +19,10 @@ import (
 	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
-// modelDir returns the folder of MiniLM, or skips the test where there is none.
+// modelDir returns the folder of MiniLM, or skips the test if it is not installed.
 func modelDir(t testing.TB) string { return modelNamed(t, "minilm") }
 
-// modelNamed is modelDir for a model of a name.
+// modelNamed is modelDir for a model of any name.
 func modelNamed(t testing.TB, name string) string {
 	t.Helper()
 	models := os.Getenv("RACFLOW_MODELS")

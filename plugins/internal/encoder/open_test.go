@@ -122,7 +122,7 @@ func TestConfigNeeded(t *testing.T) {
 	}
 }
 
-// TestCased reads a vocabulary that tokenizer_config.json says is cased.
+// TestCased reads a vocabulary that is cased according to tokenizer_config.json.
 func TestCased(t *testing.T) {
 	files := tinyFiles(t)
 	uncased, err := Open(writeFolder(t, files), Options{})

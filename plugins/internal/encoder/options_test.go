@@ -12,7 +12,7 @@ import (
 	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
-// TestDimensions takes the first dimensions alone, with length 1 where the whole has.
+// TestDimensions keeps only the first dimensions, with length 1 if the whole vector has length 1.
 func TestDimensions(t *testing.T) {
 	dir := filepath.Join("testdata", "parity", "bert")
 	texts := []string{"", "where is my parcel?", "the red house"}
@@ -81,7 +81,7 @@ func TestFingerprintOfOptions(t *testing.T) {
 	}
 }
 
-// TestFirstNames reads layer norms under the names that the first checkpoints have.
+// TestFirstNames reads layer norms under the names of the first checkpoints.
 func TestFirstNames(t *testing.T) {
 	c := config{Hidden: 8, Layers: 1, Heads: 2, Intermediate: 8, Positions: 16, Epsilon: 1e-12, MaxTokens: 16}
 	m := newRandomModel(c, "F32", "", seeded(2))
@@ -98,7 +98,7 @@ func TestFirstNames(t *testing.T) {
 	}
 }
 
-// TestPromptCounts holds the mean without the prompt's tokens to the mean with them.
+// TestPromptCounts compares the mean without the prompt's tokens with the mean including them.
 func TestPromptCounts(t *testing.T) {
 	dir := t.TempDir()
 	must.Do(t, os.CopyFS(dir, os.DirFS(filepath.Join("testdata", "parity", "modernbert"))))

@@ -17,7 +17,7 @@ import (
 	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
-// recording is what sentence-transformers made of a model's texts and pairs; see
+// recording holds the results of sentence-transformers for a model's texts and pairs; see
 // testdata/parity.py.
 type recording struct {
 	Prompt  string    `json:"prompt"`
@@ -42,7 +42,7 @@ func (r recording) vector(t *testing.T, i int) []float32 {
 	return v
 }
 
-// sampleTexts are the texts that were recorded.
+// sampleTexts returns the recorded texts.
 func sampleTexts(t *testing.T, n int) []string {
 	t.Helper()
 	var texts []string
@@ -59,7 +59,7 @@ func sampleTexts(t *testing.T, n int) []string {
 	return append(texts, special...)
 }
 
-// parityDirs are the folders of recorded models: of testdata, or where RACFLOW_PARITY says.
+// parityDirs returns the folders of recorded models: in testdata, or where RACFLOW_PARITY says.
 func parityDirs(t *testing.T) []string {
 	t.Helper()
 	root := os.Getenv("RACFLOW_PARITY")
@@ -76,7 +76,7 @@ func parityDirs(t *testing.T) []string {
 	return dirs
 }
 
-// TestParity holds every architecture to sentence-transformers: ids, vectors and scores.
+// TestParity compares every architecture with sentence-transformers: ids, vectors and scores.
 func TestParity(t *testing.T) {
 	must.NoRace(t)
 	for _, dir := range parityDirs(t) {

@@ -14,7 +14,7 @@ import (
 	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
-// config is what the models of these tests differ in.
+// config holds the differences between the models of these tests.
 type config struct {
 	Hidden       int
 	Layers       int
@@ -87,8 +87,7 @@ func roundTo(dtype string, x float32) float32 {
 	return x
 }
 
-// toHalf rounds toward zero; numbers that are not normal in half precision
-// become zero.
+// toHalf rounds toward zero; numbers that are not normal in half precision become zero.
 func toHalf(x float32) uint16 {
 	b := math.Float32bits(x)
 	exponent := int(b>>23&0xff) - 127 + 15
@@ -98,8 +97,8 @@ func toHalf(x float32) uint16 {
 	return uint16(b>>16&0x8000) | uint16(exponent)<<10 | uint16(b>>13&0x3ff)
 }
 
-// files returns the files of the model's folder. shift puts the tensors at an
-// odd place in the file.
+// files returns the files of the model's folder. shift puts the tensors at an odd position in the
+// file.
 func (m *randomModel) files(t *testing.T, shift int) map[string]string {
 	t.Helper()
 	type entry struct {
@@ -145,7 +144,7 @@ func (m *randomModel) files(t *testing.T, shift int) map[string]string {
 	}
 }
 
-// tensorFile puts together a safetensors file.
+// tensorFile makes a safetensors file.
 func tensorFile(header string, data []byte) []byte {
 	file := binary.LittleEndian.AppendUint64(nil, uint64(len(header)))
 	return append(append(file, header...), data...)

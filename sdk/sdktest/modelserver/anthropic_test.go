@@ -15,7 +15,7 @@ import (
 // askMessage sends a request for a message, with further fields, in the version of the API.
 func askMessage(t *testing.T, s *Server, key, fields string) (int, string) {
 	t.Helper()
-	body := `{"model": "m"` + fields + `, "max_tokens": 2000, "messages": [{"role": "user", "content": "p"}]}` // the first of a name counts
+	body := `{"model": "m"` + fields + `, "max_tokens": 2000, "messages": [{"role": "user", "content": "p"}]}` // the first field of a name counts
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.URL+"/messages", strings.NewReader(body))
 	must.Do(t, err)
 	req.Header.Set("anthropic-version", "2023-06-01")
@@ -104,8 +104,8 @@ func TestMessagesRefused(t *testing.T) {
 	}
 }
 
-// The tokens of what is marked are counted apart: written to the cache by the first request,
-// and read from it by the second.
+// Tokens up to a mark are counted separately: the first request writes them to the cache, and the
+// second reads them.
 func TestMessagesUsage(t *testing.T) {
 	s := Serve(t, Options{})
 	system := `, "system": [{"type": "text", "text": "` + strings.Repeat("0123456789abcdef", 40) + `", "cache_control": {"type": "ephemeral"}}]`

@@ -60,7 +60,7 @@ func TestUnsupported(t *testing.T) {
 	}
 }
 
-// Each behaviour that changes how an answer is written, and that of several together.
+// TestForms: each behaviour that changes how an answer is written, alone and in combination.
 func TestForms(t *testing.T) {
 	tests := map[string]struct{ plain, schema string }{
 		"answers-in-bold":       {"**pin**", `{"label": "pin"}`},
@@ -123,8 +123,7 @@ func TestMessages(t *testing.T) {
 	}
 }
 
-// A stream holds what a whole reply holds, and only a stream is had from a server that
-// streams only.
+// A stream has the same content as a whole reply. A server that streams only gives nothing else.
 func TestStreams(t *testing.T) {
 	for _, behaviour := range []string{"streams-only", "thinks-in-a-field", "answers-by-tool-call", "refuses-to-answer"} {
 		s := Serve(t, Named("streams-only", behaviour).With("answers-in-bold"))
@@ -211,7 +210,7 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// Faults by name, composed: each happens to the requests that it names.
+// Named faults in combination: each happens to its own requests.
 func TestFaultsByName(t *testing.T) {
 	s := Serve(t, Named("filters-prompts", "limits-prompts", "drops"))
 	send := func(text string) (int, string, error) {

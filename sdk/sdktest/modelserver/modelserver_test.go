@@ -13,8 +13,7 @@ import (
 	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
-// post sends a body and returns the status, the headers and the reply, which
-// is nil where it is no JSON.
+// post sends a body and returns the status, the headers and the reply, which is nil if it is no JSON.
 func post(t *testing.T, ctx context.Context, s *Server, path, body string) (int, http.Header, map[string]any, error) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, s.URL+path, strings.NewReader(body))
@@ -81,7 +80,7 @@ func TestFaults(t *testing.T) {
 	ask := func() (int, http.Header, map[string]any, error) {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
-		if s.Calls() == 7 { // it hangs
+		if s.Calls() == 7 { // this request hangs
 			time.AfterFunc(200*time.Millisecond, cancel)
 		}
 		return post(t, ctx, s, "/chat/completions", hello)
@@ -132,7 +131,7 @@ func TestCounts(t *testing.T) {
 	}
 }
 
-// Probes are answered; unless a test says otherwise they are not counted and meet no faults.
+// Probes are answered. Unless a test says otherwise, they do not count and meet no faults.
 func TestProbes(t *testing.T) {
 	probe := func(s *Server) (int, string) {
 		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.URL+"/chat/completions", strings.NewReader(hello))

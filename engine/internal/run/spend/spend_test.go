@@ -316,7 +316,7 @@ func TestOneOfTwoStops(t *testing.T) {
 	}
 }
 
-// TestFailures has an item that fails in each pass.
+// TestFailures: one item fails in each pass.
 func TestFailures(t *testing.T) {
 	items := slices.Repeat([]item{{confidence: .5, likely: 1, most: 1, took: 1, requests: 1}}, 3)
 	s, j := &service{items: items, draw: rand.New(rand.NewPCG(1, 2))}, book{}

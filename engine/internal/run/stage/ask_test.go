@@ -22,8 +22,8 @@ import (
 func TestAsk(t *testing.T) {
 	tests := map[string]struct {
 		body    string
-		allowed int      // of what is asked; the rest is refused
-		want    []string // that is asked: line and what was drawn before
+		allowed int      // number of allowed questions; the rest is refused
+		want    []string // questions: line, and samples drawn before
 		votes   []string // by line: voters
 	}{
 		"refused": {`

@@ -22,12 +22,12 @@ import (
 
 // reader is a language model of the test with fixed answers, which records its prompts.
 type reader struct {
-	answers map[string][]string // by question, a sample each
-	fails   string              // question that it fails
+	answers map[string][]string // by question, one for each sample
+	fails   string              // question on which it fails
 
 	mu   sync.Mutex
 	seen map[string]sdk.Prompt
-	most int // items in a call
+	most int // most items in a call
 }
 
 func (m *reader) stage() sdk.Stage {
@@ -129,7 +129,7 @@ func TestCitedAnswers(t *testing.T) {
 	}
 }
 
-// twice writes two prompts for an item, with the candidates in either order.
+// twice writes two prompts for an item, with the candidates in both orders.
 type twice struct{}
 
 func (twice) stage() sdk.Stage {
@@ -216,7 +216,7 @@ func TestWhole(t *testing.T) {
 	if totals.Answered != 0 || totals.Undecided != len(questions) {
 		t.Fatalf("%+v: [6] is not among the five that keep leaves", totals)
 	}
-	// Rows without an id are named after their content, so this is their order.
+	// Rows without an id are named after their content, which gives this order.
 	want := []string{"red apple", "yellow banana", "green apple", "slow bus", "fast car"}
 	for _, result := range results {
 		for _, list := range result.Lists {

@@ -95,8 +95,8 @@ const tenants = `{"id": "a1", "text": "red apple", "label": "fruit", "tenant": "
 {"id": "c1", "text": "red train", "label": "vehicle"}
 `
 
-// filtered runs items through a retrieve block with these arguments and
-// returns the sorted ids of the candidates of each, or "!error".
+// filtered runs items through a retrieve block with these arguments. It returns the sorted ids of the
+// candidates of each, or "!error".
 func filtered(t *testing.T, s *sieve, arguments string, items ...source.Row) []string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "rows.jsonl")

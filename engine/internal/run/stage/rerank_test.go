@@ -20,8 +20,8 @@ import (
 	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
-// shortest is a reranker that puts the shortest texts first and leaves out those
-// without an e. It fails the item "poison", and notes what it sees.
+// shortest is a reranker that puts the shortest texts first and leaves out those without an e. It
+// fails the item "poison", and records what it sees.
 type shortest struct {
 	mu   sync.Mutex
 	seen map[string][]sdk.Candidate
@@ -96,8 +96,8 @@ func TestRerank(t *testing.T) {
 
 func same(a, b float32) bool { return a == b || math.IsNaN(float64(a)) && math.IsNaN(float64(b)) }
 
-// TestStagesBelowSeeTheRerankedList also checks that they get the texts only
-// because the reranker reads them.
+// TestStagesBelowSeeTheRerankedList also checks that stages below get the texts only because the
+// reranker reads them.
 func TestStagesBelowSeeTheRerankedList(t *testing.T) {
 	var seen []string
 	look := runtest.Voter("look", func(it sdk.Item) ([]string, error) {
@@ -206,7 +206,7 @@ func TestLists(t *testing.T) {
 	}
 }
 
-// The rule of a second search sees the labels of the knowledge above, too.
+// The rule of a second search also sees the labels of the knowledge above.
 func TestASecondSearchAsksAboutTheKnowledgeAbove(t *testing.T) {
 	const end = "store { use = \"memory\" }\n}\n"
 	texts := end + strings.NewReplacer(`knowledge "k"`, `knowledge "texts"`, `{ path = "rows.tsv" }`, "{\npath = \"rows.tsv\"\nlabel = \"text\"\n}").Replace(runtest.KnowledgeBlock)

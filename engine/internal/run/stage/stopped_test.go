@@ -56,7 +56,7 @@ func (p *paid) stage(name string, reads ...sdk.Column) sdk.Stage {
 	return s
 }
 
-// odd votes for "odd" on every other item, and for "free" on the others.
+// odd votes for "odd" on every other item, and for "free" on the rest.
 func odd(item sdk.Item) ([]string, error) {
 	if strings.HasSuffix(item.Text, "1") {
 		return []string{"odd"}, nil
@@ -155,7 +155,7 @@ func TestAVoterStops(t *testing.T) {
 			// A resumed run is cut off; the next one completes it.
 			for _, cutOff := range []int{items / 2, 0} {
 				j = must.Get(journal.RunsOf(state).Resume(j.ID(), journal.Options{}))(t)
-				p, known := &paid{}, j.Known() // the calls of the part before may still be under way
+				p, known := &paid{}, j.Known() // calls of the previous part may still be in progress
 				p.money.Store(items)
 				got, totals, err = part(t, stopping(t, p, body), j, numbers(items), cutOff)
 				if cutOff > 0 && !errors.Is(err, context.Canceled) || cutOff == 0 && err != nil {

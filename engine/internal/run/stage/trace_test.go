@@ -11,8 +11,8 @@ import (
 	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
-// TestRulesAndRetries: a result says which rules decided something, and which stages were
-// called again about its item.
+// TestRulesAndRetries: a result says which rules decided something, and which stages were called
+// again for its item.
 func TestRulesAndRetries(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		asked := map[string]int{}
@@ -78,7 +78,7 @@ func TestRulesAndRetries(t *testing.T) {
 		for _, result := range runtest.Answered(t, r, texts...) {
 			var rules []outcome.Rule
 			for _, one := range result.Rules {
-				if one.Stage == "elect.e" && one.Rule == "accept" && result.Text != "down" { // what knn says of each text is no matter here
+				if one.Stage == "elect.e" && one.Rule == "accept" && result.Text != "down" { // knn's answers do not matter here
 					continue
 				}
 				rules = append(rules, one)

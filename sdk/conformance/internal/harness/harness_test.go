@@ -15,7 +15,7 @@ func TestCheck(t *testing.T) {
 		limit  time.Duration
 		check  func(*T)
 		status Status
-		want   string // in what is said
+		want   string // part of the messages
 	}{
 		"passes":             {time.Minute, func(*T) {}, Passed, ""},
 		"ends at Fatalf":     {time.Minute, func(t *T) { t.Fatalf("enough"); t.Errorf("more") }, Failed, "enough"},
@@ -25,7 +25,7 @@ func TestCheck(t *testing.T) {
 		"ends with its time": {time.Millisecond, func(t *T) { <-t.Context().Done(); t.Errorf("%v", context.Cause(t.Context())) }, Failed, "did not end within 1ms"},
 		"never ends": {time.Millisecond, func(t *T) {
 			defer close(late)
-			t.Cleanup(func() { close(release) }) // as the end of a process
+			t.Cleanup(func() { close(release) }) // like the end of a process
 			<-release
 			for t.live() {
 				runtime.Gosched()
