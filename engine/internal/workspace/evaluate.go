@@ -47,7 +47,7 @@ func (p *Pipeline) Evaluate(ctx context.Context, o eval.Options) (*Evaluation, e
 	p.glance(ctx)
 	out, events := &Evaluation{Comparison: eval.Comparison{Targets: o.Targets()}}, p.workspace.options.Events
 	if s := p.folds; s != nil && s.unused > 0 {
-		p.advise("%s of the knowledge cannot be used and are left out, such as %s", terminal.Plural(s.unused, "row"), s.invalid[0])
+		p.advise("%s of the knowledge that cannot be used left out, such as %s", terminal.Plural(s.unused, "row"), s.invalid[0])
 	}
 	advised := false // about gold passages that are not in the knowledge
 	for i, v := range variants {

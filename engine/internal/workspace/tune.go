@@ -45,7 +45,7 @@ func (p *Pipeline) Tune(ctx context.Context, o tune.Options) (*Tuned, error) {
 		return p.tuneHeldOut(ctx, o, subject)
 	}
 	if p.workspace.options.Input == "" {
-		return nil, optionError("Input", "name the rows to tune on with %[1]s: others than those that you will report on")
+		return nil, optionError("Input", "name the rows to tune on with %[1]s: labelled rows that are not in the knowledge, and not those that you will report on")
 	}
 	split := o.Promise != nil && !subject.Nothing()
 	digest, err := p.tunable(o, split)

@@ -294,7 +294,7 @@ func (k *Kernel) AddRows(dst []float32, rows View, terms []Term) {
 	}
 }
 
-// RowBlock: [Kernel.AddRows] is fastest if the length of dst is a multiple of it.
+// RowBlock is the block size of [Kernel.AddRows], which is fastest if the length of dst is a multiple of it.
 const RowBlock = 32
 
 func addRowsPortable(dst, rows []float32, stride int, terms []Term) {

@@ -69,10 +69,17 @@ func (r *Rows) Map(columns map[string]string) error {
 // splits are names of columns that mark rows as training or test data. Such columns do not hold labels.
 var splits = []string{"split", "subset", "partition", "fold", "datasplit"}
 
+// noLabels reports whether the name of a column says that it holds no labels: it marks parts of the data, or racflow doctor
+// wrote it.
+func noLabels(name string) bool {
+	name = strings.ToLower(name)
+	return slices.Contains(splits, name) || strings.HasPrefix(name, "doctor_")
+}
+
 // guess guesses the columns, and a second choice for the label.
 func (r *Rows) guess() {
 	seen := r.Seen
-	seen.Columns = slices.DeleteFunc(slices.Clone(seen.Columns), func(c source.Column) bool { return slices.Contains(splits, strings.ToLower(c.Name)) })
+	seen.Columns = slices.DeleteFunc(slices.Clone(seen.Columns), func(c source.Column) bool { return noLabels(c.Name) })
 	r.Mapping = source.Guess(seen)
 	label := r.Mapping.Label
 	second := source.Guess(without(seen, label))

@@ -354,6 +354,7 @@ func TestFilesOfPeople(t *testing.T) {
 		{name: "formulas-in-all.xlsx", content: bookWith(t, formulas("A2 C2 A3 C3 A4 C4 A5 C5"), tab{"A", [][]any{head}}), outcome: refused, says: "has no value"},
 		{name: "formulas-beside.xlsx", content: bookWith(t, formulas("B2 B3 B4"), tab{"A", sheet(head)}), says: `formulas in column "lang" have no value`},
 		{name: "lines-above.csv", content: "Export of tickets\nof the year 2024\n\n" + csv, outcome: refused, says: "--header ROW says in which row"},
+		{name: "doctor.csv", content: "message,team,doctor_action,doctor_label\n" + half(0, 8, "%q,%s,,\n") + half(8, 12, "%q,%s,review,other\n")},
 		{name: "split.csv", content: "text,label,split\n" + half(0, 8, "%q,%s,train\n") + half(8, 12, "%q,%s,test\n")},
 		{name: "split.jsonl", content: half(0, 8, `{"text": %q, "label": %q, "subset": "training"}`+"\n") + half(8, 12, `{"text": %q, "label": %q, "subset": "val"}`+"\n")},
 		{name: "split-of-texts.csv", content: "text,split\n" + half(0, 8, "%q,train\n") + half(8, 12, "%q,test\n"), texts: true},

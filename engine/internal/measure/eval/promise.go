@@ -137,7 +137,7 @@ func (g PromiseGoal) refusal(n, wrong, answers int) error {
 	for g.holds(n, allowed+1) {
 		allowed++
 	}
-	return fmt.Errorf("no threshold shows %s: of the %d surest of %d answers %d are wrong, and at most %d may be. They show no more than %.3f",
+	return fmt.Errorf("no threshold shows %s: of the %d surest of %d answers %d are wrong, and at most %d may be. They show no more than %.3f: ask for less, or give more rows",
 		g, n, answers, wrong, allowed, math.Floor(1e3*AtLeast(n-wrong, n, g.Confidence))/1e3)
 }
 

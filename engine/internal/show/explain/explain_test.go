@@ -351,7 +351,7 @@ func TestNotSeen(t *testing.T) {
 		t.Fatal(err)
 	}
 	first, second := k.open(t, out.Run), k.open(t, out.Run)
-	const gone = `what was seen: the run keeps that of items that are flagged, failed, wrong or without an answer; keep = "all" in the pipeline's journal block keeps it of every item`
+	const gone = `what was seen: the run keeps that of items that are flagged, failed, wrong or without an answer; racflow run --keep all keeps it of every item, as does keep = "all" in the pipeline's journal block`
 	for _, r := range []*explain.Run{first, second} {
 		a := item(t, r, "a")
 		must.Equal(t, "seen, lists, whether there are votes, what is gone", []any{false, 0, true, []string{gone}}, []any{a.Seen, len(a.Lists), len(a.Votes) > 0, a.Gone})

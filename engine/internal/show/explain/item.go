@@ -61,7 +61,7 @@ func (r *Run) complete(ctx context.Context, items []*kept) error {
 		r.decide(k)
 		k.Weights = weights
 		if k.passed && r.journal.Manifest.Answers != journal.PassageAnswers {
-			k.lose("what was seen: the run keeps that of items that are flagged, failed, wrong or without an answer; keep = \"all\" in the pipeline's journal block keeps it of every item")
+			k.lose("what was seen: the run keeps that of items that are flagged, failed, wrong or without an answer; racflow run --keep all keeps it of every item, as does keep = \"all\" in the pipeline's journal block")
 		}
 	}
 	if err := r.addTexts(ctx, items); err != nil {

@@ -27,13 +27,13 @@ func Doctor(w io.Writer, r doctor.Report) error {
 				fmt.Fprintf(&b, "  %q", terminal.Shorten(row.Text, 60))
 			}
 			if row.Label != "" {
-				fmt.Fprintf(&b, "  %s", row.Label)
+				fmt.Fprintf(&b, "  %s", terminal.Line(row.Label))
 			}
 			if row.Proposal != "" {
-				fmt.Fprintf(&b, " -> %s", row.Proposal)
+				fmt.Fprintf(&b, " -> %s", terminal.Line(row.Proposal))
 			}
 			if row.Note != "" {
-				fmt.Fprintf(&b, "  [%s]", row.Note)
+				fmt.Fprintf(&b, "  [%s]", terminal.Line(row.Note))
 			}
 			b.WriteByte('\n')
 		}
@@ -47,7 +47,7 @@ func Doctor(w io.Writer, r doctor.Report) error {
 		fmt.Fprintf(&b, ", %d of them with votes", r.Voted)
 	}
 	fmt.Fprintf(&b, ": %s\n", terminal.Plural(len(r.Findings), "finding"))
-	_, err := io.WriteString(w, terminal.Sanitize(b.String()))
+	_, err := io.WriteString(w, terminal.Visible(b.String(), "\n"))
 	return err
 }
 

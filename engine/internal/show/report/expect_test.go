@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/racflow/racflow/engine/internal/file/rule"
+	"github.com/racflow/racflow/engine/internal/measure/doctor"
 	"github.com/racflow/racflow/engine/internal/measure/eval"
 	"github.com/racflow/racflow/engine/internal/show/report"
 	"github.com/racflow/racflow/engine/internal/workspace/expect"
@@ -135,5 +136,27 @@ func TestFiguresAreDocumented(t *testing.T) {
 	}
 	if len(names) < 16 {
 		t.Errorf("only %q", names)
+	}
+}
+
+// TestDoctor: each finding begins at the margin, its rows and advice are indented, and no label looks like a line.
+func TestDoctor(t *testing.T) {
+	var b strings.Builder
+	r := doctor.Report{Rows: 2, Findings: []doctor.Finding{
+		{Check: "spelling", Severity: doctor.Error, Message: "one", Advice: "write one", Rows: []doctor.Place{{File: "a.tsv", Line: 2, Text: "text", Label: "x\nerror: y", Proposal: "x"}}},
+		{Check: "copies", Severity: doctor.Info, Message: "two", Advice: "leave one"},
+	}}
+	if err := report.Doctor(&b, r); err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(b.String(), "\n")
+	want := []string{"error: one (spelling)", `    a.tsv:2  "text"  x`, "  write one", "", "info: two (copies)", "  leave one", "", "2 rows of knowledge and 0 items of the input looked at: 2 findings", ""}
+	if len(lines) != len(want) {
+		t.Fatalf("%q", lines)
+	}
+	for i, line := range lines {
+		if !strings.HasPrefix(line, want[i]) || line != want[i] && i != 1 {
+			t.Errorf("line %d is %q, want %q", i, line, want[i])
+		}
 	}
 }
