@@ -30,7 +30,7 @@ const variable = "RACFLOW_READ_DOCUMENT"
 
 // An apartReader returns the text of a file's content, about most bytes at most, and its title (empty: none).
 // It should return before stop. It may panic, ask for any amount of memory, or never end.
-type apartReader func(raw []byte, most int64, stop time.Time) (text, title string, err error)
+type apartReader func(raw []byte, most int64, stop time.Time, unread Unread) (text, title string, err error)
 
 // tooLong is the error of a file that has too much text or takes too long. kind is the kind of the file, such
 // as "PDF".
@@ -153,10 +153,11 @@ const startPDF = "PDFium"
 // apartReaders has the readers that a hostile file can break, by kind of file.
 var apartReaders = map[string]func(request) (reply, error){startPDF: withPDFium, "PDF": readPDF, "DOCX": plainly(DOCX), "PPTX": plainly(PPTX), "XLSX": plainly(XLSX), "EPUB": plainly(EPUB)}
 
-// plainly returns a reader that counts nothing as unread.
+// plainly makes an apartReader answer requests.
 func plainly(read apartReader) func(request) (reply, error) {
 	return func(q request) (r reply, err error) {
-		r.Text, r.Title, err = read(q.Raw, q.Most, time.Now().Add(q.Within))
+		r.Unread = Unread{}
+		r.Text, r.Title, err = read(q.Raw, q.Most, time.Now().Add(q.Within), r.Unread)
 		return r, err
 	}
 }

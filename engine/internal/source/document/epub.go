@@ -17,8 +17,8 @@ import (
 // are an error.
 
 // EPUB reads an e-book. It is an apartReader.
-func EPUB(raw []byte, most int64, stop time.Time) (text, title string, err error) {
-	a, err := openArchive("EPUB", raw, most, stop)
+func EPUB(raw []byte, most int64, stop time.Time, unread Unread) (text, title string, err error) {
+	a, err := openArchive("EPUB", raw, most, stop, unread)
 	if err != nil {
 		return "", "", err
 	}
@@ -91,7 +91,7 @@ func (a *archive) page(part, name string, out *strings.Builder) error {
 	}
 	text, err := decode(raw, true)
 	if err == nil {
-		text, _, err = HTML(closed.ReplaceAllString(text, "<$1$2></$1>"), true, Unread{})
+		text, _, err = HTML(closed.ReplaceAllString(text, "<$1$2></$1>"), true, a.unread)
 	}
 	if name != "" && text != "" && headingOf(text) == "" {
 		text = Heading(1, name) + "\n\n" + text

@@ -45,13 +45,23 @@ func TestEPUB(t *testing.T) {
 		"broken contents":  {epub(t, bookMeta+"<manifest>"+nav+bookPages+"</manifest>"+bookSpine, append(pages, "OEBPS/nav.xhtml", "<nav>&nbsp;")...), strings.TrimLeft(two, "\n") + one},
 		"obfuscated fonts": {epub(t, bookMeta+"<manifest>"+bookPages+"</manifest>"+bookSpine, append(pages, "META-INF/encryption.xml", encrypted(obfuscations...))...), strings.TrimLeft(two, "\n") + one},
 	} {
-		text, title, err := EPUB(c.raw, most, later())
+		text, title, err := EPUB(c.raw, most, later(), Unread{})
 		if err != nil || title != "The keeping of fish" {
 			t.Errorf("%s: %q, %v", name, title, err)
 		}
 		if diff := cmp.Diff(c.want, text); diff != "" {
 			t.Errorf("%s: %s", name, diff)
 		}
+	}
+}
+
+// TestEPUBUnread: what pages hold and nobody reads is counted, through the process that reads them.
+func TestEPUBUnread(t *testing.T) {
+	page := strings.Replace(pageTwo, "</body>", `<math><mi>x</mi></math><iframe src="a"></iframe></body>`, 1)
+	raw := epub(t, bookMeta+"<manifest>"+bookPages+"</manifest>"+bookSpine, "OEBPS/text/one.xhtml", pageOne, "OEBPS/text/two of them.xhtml", page)
+	r, err := readApart(t.Context(), "EPUB", raw, most, maxTime)
+	if diff := cmp.Diff(Unread{"formula": 1, "embedded page": 1}, r.Unread); err != nil || diff != "" {
+		t.Errorf("%v, %s", err, diff)
 	}
 }
 

@@ -50,9 +50,10 @@ type archive struct {
 	length   int64 // of the texts in them
 	most     int64
 	stop     time.Time
+	unread   Unread // counts what is not read
 }
 
-func openArchive(kind string, raw []byte, most int64, stop time.Time) (*archive, error) {
+func openArchive(kind string, raw []byte, most int64, stop time.Time, unread Unread) (*archive, error) {
 	if bytes.HasPrefix(raw, []byte("\xd0\xcf\x11\xe0")) {
 		return nil, fmt.Errorf("its %s is encrypted, or in the format of before 2007; save it without a password as .%s", kind, strings.ToLower(kind))
 	}
@@ -60,7 +61,7 @@ func openArchive(kind string, raw []byte, most int64, stop time.Time) (*archive,
 	if err != nil {
 		return nil, fmt.Errorf("its %s cannot be read: %w%s", kind, err, advice)
 	}
-	a := &archive{kind: kind, parts: make(map[string]*zip.File, len(r.File)), left: maxUnpacked, most: most, stop: stop}
+	a := &archive{kind: kind, parts: make(map[string]*zip.File, len(r.File)), left: maxUnpacked, most: most, stop: stop, unread: unread}
 	for _, f := range r.File {
 		name := strings.ToLower(path.Clean(strings.ReplaceAll(strings.TrimPrefix(f.Name, "/"), `\`, "/")))
 		if a.parts[name] == nil {

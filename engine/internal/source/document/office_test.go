@@ -128,7 +128,7 @@ func fuzz(f *testing.F, read apartReader, parts func(t testing.TB, xml string) [
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, xml string) {
-		text, title, err := read(parts(t, xml), 1<<20, time.Now().Add(time.Second))
+		text, title, err := read(parts(t, xml), 1<<20, time.Now().Add(time.Second), Unread{})
 		if err == nil && (!utf8.ValidString(text) || !utf8.ValidString(title)) {
 			t.Errorf("%q became %q", xml, text)
 		}
@@ -244,7 +244,7 @@ End.
 
 [^1]: In most countries.
 `
-	text, title, err := DOCX(raw, most, later())
+	text, title, err := DOCX(raw, most, later(), Unread{})
 	if err != nil || title != "The cards" {
 		t.Fatalf("title %q, %v", title, err)
 	}
@@ -306,7 +306,7 @@ A remark.
 
 Notes: Say it slowly.
 `
-	text, title, err := PPTX(raw, most, later())
+	text, title, err := PPTX(raw, most, later(), Unread{})
 	if err != nil || title != "All cards" {
 		t.Fatalf("title %q, %v", title, err)
 	}
@@ -372,7 +372,7 @@ All fees
 
 Just this.
 `
-	text, _, err := XLSX(raw, most, later())
+	text, _, err := XLSX(raw, most, later(), Unread{})
 	must.Do(t, err)
 	if diff := cmp.Diff(want, text); diff != "" {
 		t.Error(diff)
@@ -403,7 +403,7 @@ func TestCellsOfSheets(t *testing.T) {
 |  | secret |
 |  | done | TRUE |
 `
-	text, _, err := XLSX(b.Bytes(), most, later())
+	text, _, err := XLSX(b.Bytes(), most, later(), Unread{})
 	must.Do(t, err)
 	if diff := cmp.Diff(want, text); diff != "" {
 		t.Error(diff)
@@ -411,7 +411,7 @@ func TestCellsOfSheets(t *testing.T) {
 	must.Do(t, f.SetCellFormula("Sheet1", "C7", "C3*2"))
 	b.Reset()
 	must.Do(t, f.Write(&b))
-	if _, _, err := XLSX(b.Bytes(), most, later()); err == nil || !strings.Contains(err.Error(), "formulas without values, the first in row 7 of sheet Sheet1: open the file in Excel or LibreOffice and save it") {
+	if _, _, err := XLSX(b.Bytes(), most, later(), Unread{}); err == nil || !strings.Contains(err.Error(), "formulas without values, the first in row 7 of sheet Sheet1: open the file in Excel or LibreOffice and save it") {
 		t.Errorf("a formula without a value: %v", err)
 	}
 }

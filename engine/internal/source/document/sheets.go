@@ -19,8 +19,8 @@ import (
 const maxSlides = 10_000
 
 // PPTX reads slides. It is an apartReader.
-func PPTX(raw []byte, most int64, stop time.Time) (text, title string, err error) {
-	a, err := openArchive("PPTX", raw, most, stop)
+func PPTX(raw []byte, most int64, stop time.Time, unread Unread) (text, title string, err error) {
+	a, err := openArchive("PPTX", raw, most, stop, unread)
 	if err != nil {
 		return "", "", err
 	}
@@ -211,8 +211,8 @@ func (s *slide) block(text string, item bool) {
 }
 
 // XLSX reads a workbook. It is an apartReader.
-func XLSX(raw []byte, most int64, stop time.Time) (text, title string, err error) {
-	a, err := openArchive("XLSX", raw, most, stop)
+func XLSX(raw []byte, most int64, stop time.Time, unread Unread) (text, title string, err error) {
+	a, err := openArchive("XLSX", raw, most, stop, unread)
 	if err != nil {
 		return "", "", err
 	}

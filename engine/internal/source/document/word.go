@@ -12,12 +12,12 @@ import (
 )
 
 // DOCX reads a Word document. It is an apartReader.
-func DOCX(raw []byte, most int64, stop time.Time) (text, title string, err error) {
-	return readWord(raw, most, stop, false)
+func DOCX(raw []byte, most int64, stop time.Time, unread Unread) (text, title string, err error) {
+	return readWord(raw, most, stop, unread, false)
 }
 
-func readWord(raw []byte, most int64, stop time.Time, within bool) (text, title string, err error) {
-	a, err := openArchive("DOCX", raw, most, stop)
+func readWord(raw []byte, most int64, stop time.Time, unread Unread, within bool) (text, title string, err error) {
+	a, err := openArchive("DOCX", raw, most, stop, unread)
 	if err != nil {
 		return "", "", err
 	}
@@ -133,12 +133,12 @@ func (w *word) chunk(part string) {
 	switch head := raw[:min(len(raw), 1024)]; {
 	case missing != nil || bytes.HasPrefix(head, []byte(`{\rtf`)):
 	case bytes.HasPrefix(head, []byte("PK")) && !w.within:
-		text, _, err = readWord(raw, w.a.most, w.a.stop, true)
+		text, _, err = readWord(raw, w.a.most, w.a.stop, w.a.unread, true)
 	case bytes.Contains(bytes.ToLower(head), []byte("mime-version:")):
-		text, _, err = Mail(raw, Unread{})
+		text, _, err = Mail(raw, w.a.unread)
 	default:
 		if text, err = decode(raw, true); err == nil && path.Ext(part) != ".txt" {
-			text, _, err = HTML(text, true, Unread{})
+			text, _, err = HTML(text, true, w.a.unread)
 		}
 	}
 	if w.err = cmp.Or(w.err, missing, w.a.fault(part, err)); strings.TrimSpace(text) != "" {
