@@ -206,7 +206,7 @@ func (t *tester) file(c *cobra.Command, flags fileFlags, path string) error {
 	return nil
 }
 
-// baseline returns the first run of a pipeline that is not used yet; -1: there is none.
+// baseline returns the index of the first unused baseline run of a pipeline; -1: there is none.
 func (t *tester) baseline(pipeline string) int {
 	for i, j := range t.open {
 		if !t.used[i] && j.Manifest.Pipeline == pipeline {

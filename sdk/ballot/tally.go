@@ -96,8 +96,8 @@ func Verdict(shares []sdk.Answer) sdk.Verdict {
 	return v
 }
 
-// Weighed is Verdict for weighted shares. It gives another reason if all acceptable answers are of
-// voters with weight 0.
+// Weighed is Verdict for weighted shares. If all acceptable answers come from voters with weight 0, the
+// verdict's reason says so.
 func Weighed(shares []sdk.Answer, samples []sdk.Sample) sdk.Verdict {
 	if len(shares) == 0 && slices.ContainsFunc(samples, func(s sdk.Sample) bool { return accepted(s) > 0 }) {
 		return sdk.Verdict{Reason: "every voter that gave an acceptable answer has weight 0"}

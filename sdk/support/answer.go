@@ -479,11 +479,10 @@ func lines(text string, f func(from, to int)) {
 	}
 }
 
-// The most that may surround a label: pairs of quotes and the like, and bytes in addition to the
-// longest label.
+// Limits on what surrounds a label.
 const (
-	maxPeels  = 6
-	maxAround = 64
+	maxPeels  = 6  // quotes, elements and other wrappers
+	maxAround = 64 // bytes by which a text with a label may be longer than the longest label
 )
 
 // match returns the name that a part of a text stands for, and the name's position. It removes quotes

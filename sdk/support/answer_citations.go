@@ -60,8 +60,8 @@ func Citations(text string, n int) (cited []int, stray string) {
 	}
 }
 
-// uncited leads from each cited number towards the next number that is not cited, so that reading a
-// text which cites the same thousands again and again takes linear time.
+// uncited maps each cited number to a later number; from follows these steps to the first number that
+// is not cited. So the time stays linear if a text cites the same thousands of passages repeatedly.
 type uncited map[int]int
 
 // from returns the first number from i on that is not cited.

@@ -10,10 +10,10 @@ import (
 // arrow, a dash between spaces, or the word "is" in a few languages.
 var answerSeparator = Pattern(`[-=]>|→|[:：]|={1,2}|[ \t][-–—][ \t]|(?i:[ \t](?:is|ist|est|es|è|é)[ \t])`)
 
-// The most bytes of a text that are searched for a prefix, and the most words before the label.
+// Limits on the search for a prefix.
 const (
-	maxText   = 1 << 16
-	maxPrefix = 8
+	maxText   = 1 << 16 // bytes of the text
+	maxPrefix = 8       // words of the prefix
 )
 
 // marked matches the beginning of a line that is marked as the answer: a check mark, or a LaTeX box.
@@ -27,7 +27,7 @@ func (r *reader) prefixed(raw, text string) (f foundLabel, ok bool) {
 	if len(text) > maxText {
 		return f, false
 	}
-	several, bare := false, false // bare: it has no prefix
+	several, bare := false, false // bare: the label is marked, but has no prefix
 	begin, finish := 0, 0         // the candidate for the answer
 	lines(raw, func(from, to int) {
 		line := text[from:to]
@@ -95,7 +95,7 @@ var denials = strings.Fields(`
 	niet geen nooit zonder behalve
 	nie не нет ни ikke inte ej`)
 
-// doubts are the words with which the same languages hedge.
+// doubts are words that hedge in English, German, French, Spanish, Italian and Portuguese.
 var doubts = strings.Fields(`
 	maybe perhaps possibly probably might could may unsure unclear
 	vielleicht eventuell möglicherweise wahrscheinlich vermutlich

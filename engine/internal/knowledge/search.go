@@ -128,7 +128,8 @@ func (k *Knowledge) search(ctx context.Context, collection string, r sdk.Ranking
 	return found, err
 }
 
-// call reports a call to the embedder or the store to the observer.
+// call reports to the observer that the embedder or the store is called; the returned function reports
+// how the call ended.
 func (k *Knowledge) call(ctx context.Context, s *pipeline.Stage, rows int) (context.Context, func(progress.CallDone)) {
 	if k.observe == nil {
 		return ctx, func(progress.CallDone) {}

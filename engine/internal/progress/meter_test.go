@@ -49,7 +49,7 @@ func TestLeft(t *testing.T) {
 	}
 }
 
-// TestMarks: a long piece of work takes bounded memory, and other work begins anew.
+// TestMarks checks that a Meter takes bounded memory in long work, and forgets it when other work begins.
 func TestMarks(t *testing.T) {
 	var m Meter
 	at := time.Unix(0, 0)

@@ -11,8 +11,8 @@ import (
 	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
-// TestMetrics: requests are counted by route and status, and are spans of their callers' traces;
-// neither has the contents of requests.
+// TestMetrics checks that the metrics count requests by route and status, and that each request is a
+// span of its caller's trace. Neither the metrics nor the spans show a request's path or text.
 func TestMetrics(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "trace.jsonl")
 	seen := must.Get(telemetry.New(t.Context(), telemetry.Options{TraceFile: file}))(t)

@@ -101,7 +101,7 @@ func (m *Model) Ask(ctx context.Context, s State, questions []Question, orders i
 	return r, key, nil
 }
 
-// Forecast estimates the use of Ask.
+// Forecast estimates the tokens and requests of Ask.
 func (m *Model) Forecast(s State, questions []Question, orders int) (f sdk.Forecast, err error) {
 	f.Answers = 1
 	for part := range slices.Chunk(inOrders(questions, orders), m.config.form().most) {

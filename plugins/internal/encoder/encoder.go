@@ -213,7 +213,7 @@ func first(f folder, o Options) (description any, ok bool) {
 	}, true
 }
 
-// openTokenizer reads the tokenizer in a folder. It writes everything that its ids depend on to sum.
+// openTokenizer reads the tokenizer in a folder. It writes to sum all data that determines the token ids.
 func openTokenizer(dir string, sum io.Writer) (*tokenizer.Tokenizer, error) {
 	t, err := tokenizer.Open(dir)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -398,8 +398,8 @@ func (e *expandEnricher) ForecastPassages(passages []sdk.Passage) (f sdk.Forecas
 	return f, nil
 }
 
-// forecast estimates the use of passages in one request. The upper bound assumes that the answer lacks all of them,
-// so that each is asked about alone as well.
+// forecast estimates the tokens and requests for passages that share one request. The upper bound assumes that the
+// answer covers none of them, so that a request for each passage follows.
 func (e *expandEnricher) forecast(pack []*passage) (f sdk.Forecast, err error) {
 	each := e.n * e.kind.Tokens / generous
 	if len(pack) > 1 {

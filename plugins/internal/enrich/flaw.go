@@ -59,8 +59,8 @@ func echoes(said, instructions []string) bool {
 // errSame is the error of a note that most passages of a document have.
 var errSame = sdk.Invalid(errors.New("the model wrote the same note for most passages of the document"))
 
-// sameNotes returns the rows with a note that more than half of a document's passages have. Equal passages count
-// once.
+// sameNotes returns the rows of a document with the same note, if more than half of the passages have that note.
+// Equal passages count once.
 func sameNotes(rows []int, note, passage func(row int) string) (same []int) {
 	rowsOf, passagesOf, all := map[string][]int{}, map[string]map[string]bool{}, map[string]bool{}
 	for _, row := range rows {

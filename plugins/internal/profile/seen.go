@@ -96,12 +96,11 @@ func (p Profile) seen(kind string) (s Seen, same bool) {
 // in which the mean should lie.
 type Output struct{ Mean, Low, High float64 }
 
-// Assumptions about thoughts before real requests: usualThoughts tokens, or more than for the probe's toy question,
-// and between a quarter and four times as many.
+// Assumptions about the thoughts of a model, for as long as no answer was seen.
 const (
-	usualThoughts = 600
-	beyondToy     = 1.5
-	thoughtsRange = 4
+	usualThoughts = 600 // tokens, if the probe measured none
+	beyondToy     = 1.5 // times the tokens of thoughts in the probe's toy question
+	thoughtsRange = 4   // the actual number lies between a quarter of the assumed number and four times that number
 )
 
 // Output forecasts the answers to a request. written is the expected number of tokens without thoughts, used if no

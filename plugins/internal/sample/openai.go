@@ -87,8 +87,8 @@ func (v *openAIVoter) Forecast(item sdk.Item) (f sdk.Forecast, err error) {
 	return f, nil
 }
 
-// answers estimates the use of n answers to a question from a backend. The upper bound covers every backend, since
-// another one may answer instead.
+// answers estimates the tokens and requests for n answers to a question from a backend. The upper bound covers every
+// backend, since another backend may answer instead.
 func (v *openAIVoter) answers(q *question, from *Backend, n, number int) (f sdk.Forecast, err error) {
 	for _, b := range v.set.All {
 		one, err := b.Forecast(v.numbered(b, q, number, 1), n, v.config.MaxN, q.written)

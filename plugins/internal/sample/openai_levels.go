@@ -164,8 +164,8 @@ func (v *openAIVoter) below(q *question, node string) (*question, error) {
 	return &b, nil
 }
 
-// way estimates the use of n answers to a question and to the questions below. The likely use follows the first label
-// of each list, which is the likeliest. The upper bound follows the most expensive path.
+// way estimates the tokens and requests for n answers to a question and to the questions below it. The likely usage
+// follows the first label of each list, which is the likeliest. The upper bound follows the most expensive path.
 func (v *openAIVoter) way(q *question, from *Backend, n, number int) (sdk.Forecast, error) {
 	if q.tree == nil {
 		return v.answers(q, from, n, number)
@@ -189,7 +189,7 @@ func (v *openAIVoter) way(q *question, from *Backend, n, number int) (sdk.Foreca
 	return f, err
 }
 
-// walk estimates the use of n answers to a question, and to the questions below each of the nodes in turn.
+// walk estimates the tokens and requests for n answers to a question, and to the questions below each node in turn.
 func (v *openAIVoter) walk(q *question, from *Backend, n, number int, nodes []string) (f sdk.Forecast, err error) {
 	for i := 0; ; i++ {
 		one, err := v.answers(q, from, n, number)

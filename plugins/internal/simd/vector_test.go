@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// randomBytes returns n bytes from -127 to 127 at an unaligned place in memory. The bytes around them would show in
-// every result.
+// randomBytes returns n bytes from -127 to 127 at an unaligned place in memory. Random bytes surround
+// them, so that a kernel that reads too far gets a wrong result.
 func randomBytes(r *rand.Rand, n int) []int8 {
 	offset := r.IntN(65)
 	all := make([]int8, offset+n+64)

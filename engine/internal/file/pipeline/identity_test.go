@@ -90,7 +90,8 @@ type wrapped struct {
 	c chan int
 }
 
-// The results for a struct whose author forgot to decide.
+// TestUndecided checks that undecided names the fields with a missing or wrong identity tag, and the
+// fields without a digest.
 func TestUndecided(t *testing.T) {
 	_ = fake{hidden: 0, Whole: wrapped{c: nil}}
 	want := []string{

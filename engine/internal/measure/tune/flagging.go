@@ -18,8 +18,9 @@ import (
 	"github.com/racflow/racflow/sdk/support"
 )
 
-// This file finds the variable in an election's flag rule, such as x in flag = "confidence <
-// var.x", for which unflagged answers are right as often as promised (package eval).
+// This file finds a value for the variable in an election's flag rule, such as x in flag =
+// "confidence < var.x". With this value, unflagged answers are right at least as often as promised
+// (package eval).
 //
 // A promise (a statistical guarantee) needs a held-out validation set, on which nothing else was chosen. If tune finds
 // other values in the same call, the rows are split in two: ReservedForPromise selects the rows for the promise; the

@@ -149,9 +149,9 @@ func check(t *testing.T, texts, undisturbed, got []string, wanted map[int]string
 	}
 }
 
-// Of thousands of items, exactly those fail that a stage cannot process, whatever it does with them
-// and whoever wrote it. The others have the same results as in an undisturbed run, byte for byte. No
-// process and no file remains.
+// Only the items that a stage cannot process fail, whatever the stage does with them. This holds for
+// built-in and third-party stages. All other items of thousands have the same results as in an
+// undisturbed run, byte for byte. No process and no file remains.
 func TestPoisonedRowsFailAlone(t *testing.T) {
 	items, uses := 5000, []string{"faulty", "faulty/faulty"}
 	if testing.Short() {

@@ -20,8 +20,8 @@ type memoryConfig struct {
 	Collection string `config:"collection" doc:"Its file, which another program makes."`
 }
 
-// memoryStore is a store that is durable at Commit and forgets everything else. It reads an attached
-// collection's file unchanged; the note of the collection is its ID.
+// memoryStore is a store that keeps entries in memory and writes them to a file at Commit. If the
+// process ends, uncommitted entries are lost. An attached collection is such a file; its ID is its note.
 type memoryStore struct {
 	theirs string
 	dir    string
@@ -115,7 +115,8 @@ func (m *memoryStore) Commit(_ context.Context, name string, note []byte) error 
 	})
 }
 
-// Search finds everything, with the dense leg only, without the entries.
+// Search returns the IDs of all committed entries for each query, in the order of their dense scores.
+// It has no lexical leg.
 func (m *memoryStore) Search(_ context.Context, name string, s sdk.Search, queries []sdk.Query) ([]sdk.Hits, error) {
 	out := make([]sdk.Hits, len(queries))
 	return out, m.with(name, func(c *collection) error {

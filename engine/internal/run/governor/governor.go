@@ -53,8 +53,8 @@ type Governor struct {
 	wake     *time.Timer
 }
 
-// New creates the Governor of a run. After ctx ends it admits no call, not even a call that waited
-// for another one that ctx cancelled.
+// New creates the Governor of a run. After ctx ends, it admits no calls, even if cancelled calls make
+// room for queued ones.
 func New(ctx context.Context, o Options) *Governor {
 	return &Governor{
 		ctx: ctx, options: o, budget: budget{Budget: o.Budget},

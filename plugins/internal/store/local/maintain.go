@@ -117,8 +117,8 @@ func listedOf(parts []segment.Part) []segment.ListedCommit {
 	return all
 }
 
-// sweep removes files that no log lists: of an earlier log, of an uncommitted transaction, or of a killed writer.
-// Readers that have such a file open keep it. The caller has the lock.
+// sweep removes files that the log does not list. An earlier log, an uncommitted transaction or a killed writer left
+// them. Readers that have such a file open can still read it. The caller has the lock.
 func (c *collection) sweep() {
 	needed := map[string]bool{}
 	for _, path := range c.now.Load().Listed {
