@@ -131,7 +131,7 @@ func AnswerSpan(text string, p sdk.Prompt, o AnswerOptions) (from, to int) {
 	return 0, 0
 }
 
-// Reasons of texts that are no answer, by which other packages recognise them.
+// Reasons of texts that are no answer. Other packages compare with these constants.
 const (
 	NoAnswer = "the model wrote nothing"
 	CutOff   = "the answer was cut off; raise max_tokens" // a reader of texts cannot see this
@@ -221,8 +221,8 @@ func (n *names) exact(text string) (name string, ok bool) {
 	return "", false
 }
 
-// same returns the only name that differs from a text just in what fold ignores, and says how it
-// differs.
+// same returns the name that equals a text except for what fold ignores, if there is only one such
+// name. how describes the difference.
 func (n *names) same(text string) (name, how string, ok bool) {
 	folded := fold(text)
 	if name, ok = n.folds()[folded]; ok && name == ambiguous {

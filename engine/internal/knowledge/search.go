@@ -145,7 +145,7 @@ func nearest(n int) sdk.Ranking {
 }
 
 // Nearest returns the vectors of texts, and the nearest entry of each. A text that cannot be embedded has
-// neither; in an empty knowledge no text has an entry.
+// no vector and no entry. If the knowledge is empty, no text has an entry.
 func (k *Knowledge) Nearest(ctx context.Context, texts []string) (vectors [][]float32, entries []sdk.Candidate, err error) {
 	one := nearest(1)
 	one.Texts = true
@@ -167,8 +167,8 @@ func (k *Knowledge) Nearest(ctx context.Context, texts []string) (vectors [][]fl
 	return vectors, entries, nil
 }
 
-// VectorsOf returns the vectors of queries. Either all queries have one, or none has: then VectorsOf embeds
-// their texts. With sdk.RowErrors it behaves as Embed.
+// VectorsOf returns the vectors of queries. If the queries have no vectors, it embeds their texts and
+// returns errors as Embed does. Either all queries have vectors, or none has.
 func (k *Knowledge) VectorsOf(ctx context.Context, queries []sdk.Query) ([][]float32, error) {
 	texts, vectors := make([]string, len(queries)), make([][]float32, len(queries))
 	for i, q := range queries {

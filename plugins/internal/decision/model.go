@@ -58,7 +58,7 @@ func (c Config) service(setup sdk.Setup) api.Config {
 type Model struct {
 	*api.Client
 	config Config
-	named  atomic.Pointer[string] // in the last reply
+	named  atomic.Pointer[string] // the name in the last reply
 }
 
 // New returns the model of a valid config (Check).

@@ -35,7 +35,7 @@ type Options struct {
 	MaxTokens  int          // a limit below the model's own; 0: the model's own
 	Kernel     *simd.Kernel // nil: the best
 	MiniLM     bool         // a folder without config.json counts as all-MiniLM-L6-v2
-	Memos      string       // a stage's folder, for what spares later processes to sum the weights; "": they are summed
+	Memos      string       // a stage's folder that stores checksums of weights for later processes; "": each Open computes them
 }
 
 // complete fills in defaults, and returns an error for unsupported values.
@@ -118,9 +118,9 @@ func (e *Encoder) Prompts() (query, passage string) {
 }
 
 // Fingerprint returns the SHA-256, in hexadecimal, of everything that the vectors depend on: weights, tokenizer,
-// configuration and options. Vectors with equal fingerprints are comparable. Between instruction sets they differ by
-// rounding. In float32 the difference is in the sixth decimal. In int8 rounding may change a code; the difference is
-// then about as large as between int8 and float32 (TestKernelsAgree).
+// configuration and options. Vectors with equal fingerprints are comparable. Two instruction sets
+// round differently. In float32 their vectors differ in the sixth decimal. In int8 rounding may change a code; the
+// vectors then differ about as much as int8 and float32 do (TestKernelsAgree).
 func (e *Encoder) Fingerprint() string { return e.fingerprint }
 
 // Encode returns a vector of [Encoder.Dim] floats for every text, in the order of the texts. Texts are truncated at

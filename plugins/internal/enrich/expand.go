@@ -31,12 +31,12 @@ import (
 // passages, models return the requested object. Quotes and emphasis are removed from terms. Of terms that differ only
 // in case one is kept. A passage gets at most n terms, none longer than its kind allows.
 //
-// The terms of each passage are cached by the request about this passage alone, and by pack. The other passages of
-// its pack do not count, so that after a change in a document only changed passages are asked about.
+// The cache key of a passage's terms consists of the request about this passage alone, and of pack. It ignores the
+// other passages of the pack. So after a change in a document, only changed passages are asked about.
 //
 // Titles and passages stand between delimiters that they cannot close. A passage that still misleads the model spoils
-// its own terms, and with pack those of the passages beside it. An error affects only its passage. Retries, limits
-// and budgets are the engine's task.
+// its own terms; with pack, it also spoils the terms of the other passages in the pack. An error affects only its
+// passage. Retries, limits and budgets are the engine's task.
 
 // ExpandConfig is embedded in the configs of the enrichers.
 type ExpandConfig struct {
@@ -103,8 +103,8 @@ type expandEnricher struct {
 	n      int
 }
 
-// expandRevision is the revision of the stages that ask for terms. Raise it whenever the way of asking or of reading
-// answers changes. Templates count by themselves.
+// expandRevision is the revision of the stages that ask for terms. Raise it whenever the code asks or reads
+// answers differently. A changed template needs no new revision.
 const expandRevision = "1"
 
 // question asks for the terms of texts. With packed, it asks for the terms of each text separately.
@@ -372,7 +372,7 @@ func (w *expandWork) store(ctx context.Context, passages []*passage, terms [][]s
 	w.CachePut(ctx, keys(passages), values)
 }
 
-// generous is how many times the usual tokens of a term expansion.Tokens is.
+// generous is the ratio of expansion.Tokens to the usual number of tokens of a term.
 const generous = 3
 
 // ForecastPassages implements sdk.EnrichForecaster.

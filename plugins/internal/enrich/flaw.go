@@ -10,8 +10,8 @@ import (
 )
 
 // This file finds the useless notes of small models: a note that repeats the instructions, the passage or itself, or
-// one note for all passages. In an index, such notes would make all passages alike. They are found by runs of words
-// that two texts have in common.
+// one note for all passages. In an index, such notes would make all passages alike. A useless note has runs of words
+// in common with another text.
 
 const (
 	echoRun  = 7   // number of successive words from the instructions that count as repeating them

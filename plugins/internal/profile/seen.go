@@ -23,7 +23,7 @@ type Seen struct {
 	Squares  float64 `json:"squares"`  // sum of the squared tokens of each answer, for the spread
 }
 
-// enough is how many requests count in full. With more, earlier requests count less.
+// enough is the number of requests at which add halves the sums, so that earlier requests count less.
 const enough = 1024
 
 // add counts a reply to a request, as the request was sent; p is the model's profile. If the reply does not report
@@ -61,8 +61,8 @@ func (s Seen) add(p Profile, sent dialect.Request, reply dialect.Reply) Seen {
 	return s
 }
 
-// due reports whether to store what was seen: after each eighth more requests, so that little is lost if the process
-// dies.
+// due reports whether to store the statistics now. They are stored each time the number of requests has grown by an
+// eighth or less, so that little is lost if the process dies.
 func (s Seen) due() bool { return s.Requests%(1<<max(0, bits.Len(uint(s.Requests))-4)) == 0 }
 
 // with returns the statistics by kind, with later ones in place of earlier ones; nil for none.

@@ -22,13 +22,13 @@ import (
 // OpenAI-compatible server (OpenAI, Azure, vLLM, llama.cpp, Ollama, gateways) or Anthropic's Messages API.
 //
 // Sample number i answers prompt i modulo the number of prompts. The samples of one prompt are choices of one
-// request, as far as the server gives them: the stage counts the choices and asks again until there are n. If a
-// server refuses n, the stage asks for fewer, at last for one; the model's profile stores the number. If a model
+// request. If a server returns fewer choices, the stage asks again until there are n. If a server
+// refuses n, the stage asks for fewer, in the end for one; the model's profile stores the number. If a model
 // refuses another field (temperature, top_p, seed, stop, logprobs), the field is left out; see package chatmodel.
-// With a seed, a request has the seed plus the number of its first sample. So a server that always gives the same
-// answer for a seed gives n different ones.
+// With a seed, a request has the seed plus the number of its first sample. So the n answers can differ,
+// even if the server always gives the same answer for the same seed.
 //
-// sdk/support reads the answers, leniently or letter by letter. They are never trusted: a refusal, a filtered text
+// sdk/support reads the answers, leniently or letter by letter. The stage never trusts an answer: a refusal, a filtered text
 // and a text truncated before its label are answers with a reason, which no rule accepts. Where a prompt wants a JSON
 // object, its fields and labels are sent as a strict JSON schema, built for each item. If there are more labels than
 // such a schema may list, the accept rules check them. Where the prompt wants a list of labels, each label is an
@@ -50,7 +50,8 @@ import (
 // model that should give it. If another model answers in its place, the cache and the sample record this, and the
 // answer also counts as an answer of that model. Services with the same model share its answers.
 //
-// Forecast estimates the calls of an item without asking: their likely cost, and the most if each answer has a limit.
+// Forecast estimates the calls for an item without sending them: their likely usage, and an upper bound if each
+// answer has a limit.
 // A prompt that is asked level by level (openai_levels.go) takes one request for each level.
 //
 // An error affects only its item. Retries, limits and budgets are the engine's task. The stage does not turn a chat
@@ -275,7 +276,7 @@ func (c openAIConfig) stop() []string {
 	return c.Stop
 }
 
-// The most tokens of an answer where max_tokens is 0.
+// Limits on the tokens of an answer if max_tokens is 0.
 const (
 	labelTokens = 32
 	setTokens   = 128

@@ -137,7 +137,7 @@ func (q *question) says(label string) string {
 	return "{" + fewshot.JSON(sdk.LabelProperty) + ": " + fewshot.JSON(label) + "}"
 }
 
-// stays is the answer that no node fits, where the prompt gives none.
+// stays is the answer "no node fits" if the prompt has no text for it.
 const stays = "none of these"
 
 // below returns the question about the nodes below a node, which was the answer to q.
@@ -202,8 +202,8 @@ func (v *openAIVoter) walk(q *question, from *Backend, n, number int, nodes []st
 	}
 }
 
-// widest returns the nodes of a path that takes at least as much as any path below a node, and the tree that it lies
-// in. Each step has the longest name and the longest list of all nodes at that depth.
+// widest returns an imagined tree and the nodes of a path in it, which costs at least as many tokens as any real path
+// below a node. Each step has the longest name and the longest list of all nodes at that depth.
 func (t *tree) widest(from string) (*tree, []string) {
 	size := func(list []string) int { return len(fewshot.JSON(list)) }
 	var nodes []string

@@ -32,9 +32,9 @@ import (
 //
 // The file only reads results; package engine runs the pipeline and holds elections again.
 
-// promiseMark begins the comment that states a promise in numbers in a file of variables: accuracy,
-// confidence, caught share of the out-of-scope rows (0: not promised), variable, value and the share
-// of out-of-scope texts up to which it holds.
+// promiseMark begins a comment in a file of variables with the figures of a promise: accuracy,
+// confidence, caught share of the out-of-scope rows (0: not promised), variable, value, and the
+// highest share of out-of-scope texts for which the promise holds.
 const promiseMark = "# promise "
 
 // Note returns the lines of a file of variables that state the promise and set the variable.
@@ -55,7 +55,7 @@ type NotedPromise struct {
 	Caught   float64
 	Variable string
 	Value    float64
-	Unknown  float64 // the share of out-of-scope texts up to which it holds
+	Unknown  float64 // highest share of out-of-scope texts for which the promise holds
 }
 
 // ReadPromise returns the promise in a file of variables; ok is false if there is none.

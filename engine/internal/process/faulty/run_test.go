@@ -95,7 +95,7 @@ var ofKind = map[string][]fault{
 
 // poisoned returns texts, some of which request a fault of a stage kind, and the expected errors by
 // position. Some faults are close together. A third-party stage also starts processes that leave its
-// group; for other stages nobody watches these.
+// group; racflow does not watch such processes of built-in stages.
 func poisoned(n int, short, third bool) (texts []string, wanted map[int]string) {
 	random := rand.New(rand.NewPCG(18, 18)) //nolint:gosec // the same each time
 	wanted = map[int]string{}

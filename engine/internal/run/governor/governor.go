@@ -45,7 +45,7 @@ type Governor struct {
 	mu       sync.Mutex
 	spent    error // why all stages have stopped: the budget is used up
 	budget   budget
-	inFlight int // of all limiters
+	inFlight int // calls in flight of all limiters
 	flying   map[*waiter]bool
 	limiters []*limiter
 	breakers map[string]*breaker
@@ -249,7 +249,8 @@ func (c *Governor) Cover(names ...string) {
 	c.dispatch()
 }
 
-// TryAll admits a trial call at once for every service that is down, when that is its last chance.
+// TryAll admits a trial call at once for every service that is down. The caller uses it as the last
+// chance of these services.
 func (c *Governor) TryAll() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

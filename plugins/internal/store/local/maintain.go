@@ -104,7 +104,7 @@ func writeLive(a *segment.Appender, now segment.LogState, s *segment.Snapshot) (
 	return base, a.Commit(now.Next, now.Note)
 }
 
-// listedOf returns the parts in the form in which a base lists them.
+// listedOf converts parts to the form in which a log's base lists them.
 func listedOf(parts []segment.Part) []segment.ListedCommit {
 	all := make([]segment.ListedCommit, len(parts))
 	for i := range parts {
