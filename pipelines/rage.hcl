@@ -36,7 +36,7 @@ variable "temperature" { default = 0.5 }
 # million tokens, { input = 0.15, output = 0.6 }. Without a model the neighbours vote alone.
 variable "model" { default = env("RACFLOW_MODEL", "") }
 variable "provider" { default = "openai" } # or a plugin's stage (mine/mine)
-variable "base_url" { default = "" } # empty: OPENAI_BASE_URL, or the provider's own
+variable "base_url" { default = "" }       # empty: OPENAI_BASE_URL, or the provider's own
 variable "n" { default = 3 }
 variable "price" { default = {} }
 variable "model_2" { default = "" }

@@ -17,9 +17,9 @@ import (
 func Doctor(w io.Writer, r doctor.Report) error {
 	var b strings.Builder
 	for _, f := range r.Findings {
-		fmt.Fprintf(&b, "%s: %s (%s)\n", f.Severity, f.Message, f.Check)
+		fmt.Fprintf(&b, "%s: %s (%s)\n", f.Severity, terminal.Line(f.Message), f.Check)
 		for _, row := range f.Rows {
-			b.WriteString("    " + row.File)
+			b.WriteString("    " + terminal.Line(row.File))
 			if row.Line > 0 {
 				fmt.Fprintf(&b, ":%d", row.Line)
 			}
@@ -37,10 +37,10 @@ func Doctor(w io.Writer, r doctor.Report) error {
 			}
 			b.WriteByte('\n')
 		}
-		fmt.Fprintf(&b, "  %s\n\n", f.Advice)
+		fmt.Fprintf(&b, "  %s\n\n", terminal.Line(f.Advice))
 	}
 	for _, why := range r.Skipped {
-		fmt.Fprintf(&b, "not looked at: %s\n", why)
+		fmt.Fprintf(&b, "not looked at: %s\n", terminal.Line(why))
 	}
 	fmt.Fprintf(&b, "%s of knowledge and %s of the input looked at", terminal.Plural(r.Rows, "row"), terminal.Plural(r.Items, "item"))
 	if r.Voted > 0 {
