@@ -145,6 +145,7 @@ func (f *faulty) Sample(ctx context.Context, b sdk.Batch) ([][]sdk.Sample, error
 	switch {
 	case f.fault == "stops":
 		_ = syscall.Kill(os.Getpid(), syscall.SIGSTOP)
+		select {} // another thread may take the signal: no answer is to leave before the process stops
 	case f.fault == "deaf" && len(b.Items) > 100:
 		select {}
 	case f.fault == "crowded" && len(b.Items) == 1:
