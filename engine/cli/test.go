@@ -350,7 +350,11 @@ func (t *tuning) run(c *cobra.Command, args []string) error {
 			return err
 		}
 		if file.Name() != "" {
-			fmt.Fprintf(c.ErrOrStderr(), "variables in %s: racflow run -var-file %[1]s %s\n", t.to, args[0])
+			given, err := commandOf(c)
+			if err != nil {
+				return err
+			}
+			fmt.Fprintf(c.ErrOrStderr(), "variables in %s: racflow run -var-file %[1]s%s %s\n", t.to, flagsOfFile(given), args[0])
 		}
 		switch {
 		case found.Unpromised != nil:
@@ -383,4 +387,16 @@ func (t *tuning) write(c *cobra.Command, file *disk.Output, found *workspace.Tun
 		return fmt.Errorf("write the variables: %w", err)
 	}
 	return nil
+}
+
+// flagsOfFile returns the flags of a command that say what its file means, as a person types them: what was measured with a
+// variable holds only with it.
+func flagsOfFile(given *journal.ManifestCommand) string {
+	var b strings.Builder
+	for _, f := range given.Flags {
+		if slices.Contains([]string{"var", "var-file", "set", "knowledge-column", "pipeline"}, f.Name) {
+			b.WriteString(" --" + f.Name + " " + quotedArgument(f.Value))
+		}
+	}
+	return b.String()
 }
