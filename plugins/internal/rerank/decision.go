@@ -45,12 +45,8 @@ func (r *decisionReranker) Rerank(ctx context.Context, b sdk.Batch) ([][]sdk.Ran
 
 // rank returns the candidates of one item, best first.
 func (r *decisionReranker) rank(ctx context.Context, item sdk.Item) ([]sdk.Ranked, error) {
-	documents, of := texts(item.Candidates, r.config.Context, r.config.MaxCharacters)
-	if len(documents) == 0 {
-		return nil, nil
-	}
-	query, err := queryOf(item)
-	if err != nil {
+	query, documents, of, err := textsOf(item, r.config.Context, r.config.MaxCharacters)
+	if err != nil || len(documents) == 0 {
 		return nil, err
 	}
 	questions := make([]decision.Question, len(documents))

@@ -112,12 +112,8 @@ func (r *httpReranker) Rerank(ctx context.Context, b sdk.Batch) ([][]sdk.Ranked,
 
 // rank returns the candidates of one item, best first.
 func (r *httpReranker) rank(ctx context.Context, item sdk.Item) ([]sdk.Ranked, error) {
-	documents, of := texts(item.Candidates, r.config.Context, r.config.MaxCharacters)
-	if len(documents) == 0 {
-		return nil, nil
-	}
-	query, err := queryOf(item)
-	if err != nil {
+	query, documents, of, err := textsOf(item, r.config.Context, r.config.MaxCharacters)
+	if err != nil || len(documents) == 0 {
 		return nil, err
 	}
 	scores := make([]float32, len(documents))
@@ -140,27 +136,22 @@ func (r *httpReranker) rank(ctx context.Context, item sdk.Item) ([]sdk.Ranked, e
 	return ranked, nil
 }
 
-// texts returns the texts of the candidates that have one, and the indices of these candidates.
-func texts(candidates []sdk.Candidate, context bool, characters int) (documents []string, of []int) {
-	for i := range candidates {
-		text := candidates[i].Text
-		if context && candidates[i].Context != "" {
-			text = candidates[i].Context + "\n" + text
+// textsOf returns what a service gets of an item: the query, and the documents of the candidates that have a text, with the
+// index of the candidate of each. No documents: there is nothing to rank.
+func textsOf(item sdk.Item, context bool, characters int) (query string, documents []string, of []int, err error) {
+	for i := range item.Candidates {
+		text := item.Candidates[i].Text
+		if context && item.Candidates[i].Context != "" {
+			text = item.Candidates[i].Context + "\n" + text
 		}
 		if text = fewshot.Clip(strings.TrimSpace(strings.ToValidUTF8(text, "\uFFFD")), characters); text != "" {
 			documents, of = append(documents, text), append(of, i)
 		}
 	}
-	return documents, of
-}
-
-// queryOf returns the query for an item's candidates.
-func queryOf(item sdk.Item) (string, error) {
-	query := strings.TrimSpace(strings.ToValidUTF8(item.Text, "\uFFFD"))
-	if query == "" {
-		return "", sdk.Invalid(errors.New(`the item has no text to rank by; on_error = "skip" leaves the order as it is`))
+	if query = strings.TrimSpace(strings.ToValidUTF8(item.Text, "\uFFFD")); query == "" && len(documents) > 0 {
+		err = sdk.Invalid(errors.New(`the item has no text to rank by; on_error = "skip" leaves the order as it is`))
 	}
-	return query, nil
+	return query, documents, of, err
 }
 
 // score fills in the scores of the documents of one request. The score of a document that the service leaves out is
