@@ -48,7 +48,7 @@ type Options struct {
 
 	Services *Services // shared with other pipelines; nil: not shared
 
-	// Trust decides whether a file from somebody else may be used. It gets everything that the file
+	// Trust decides whether a file that another person wrote may be used. It gets everything that the file
 	// wants beyond its folder, before any of that happens. The call that loads the file returns
 	// Trust's error. nil: everything is granted.
 	Trust func(TrustRequest) error

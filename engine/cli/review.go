@@ -79,7 +79,11 @@ func newReview() *cobra.Command {
 				fmt.Fprintln(c.ErrOrStderr(), "not there any more:", terminal.Sanitize(gone))
 			}
 			if len(is.Cases()) == 0 {
-				fmt.Fprintf(c.ErrOrStderr(), "%s: there is nothing to decide%s\n", terminal.Sanitize(is.Title), map[bool]string{true: ": no answer is flagged; racflow review --next 50 " + args[0] + " shows the texts whose labels teach most"}[!findings && o.Next == 0])
+				advice := ""
+				if !findings && o.Next == 0 {
+					advice = ": no answer is flagged; racflow review --next 50 " + args[0] + " shows the texts whose labels teach most"
+				}
+				fmt.Fprintf(c.ErrOrStderr(), "%s: there is nothing to decide%s\n", terminal.Sanitize(is.Title), advice)
 				return nil
 			}
 			return serveReview(c, is, cmp.Or(reviewer, userName()), port, flags.state)

@@ -98,7 +98,7 @@ func (i *installed) write(name, content string, mode fs.FileMode) error {
 	return errors.Join(os.Chmod(i.program.Folder, 0o700), os.Remove(path), os.WriteFile(path, []byte(content), mode), os.Chmod(path, mode), os.Chmod(i.program.Folder, 0o500))
 }
 
-// If a plugin differs from the lock, or if somebody else could change it, no verb executes its
+// If a plugin differs from the lock, or if another user could change it, no verb executes its
 // program: the exit code is 1, with a diagnostic where the file uses the plugin.
 func TestTampered(t *testing.T) {
 	long(t)

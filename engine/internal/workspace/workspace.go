@@ -99,8 +99,7 @@ func NewWorkspace(ctx context.Context, o Options) (*Workspace, error) {
 	return w, nil
 }
 
-// CheckState refuses a state folder that holds links, devices or another user's files: somebody else has put them
-// there. It skips the folders of single stages, because a plugin may create anything there. Package host checks the
+// CheckState refuses a state folder that holds links, devices or another user's files. It skips the folders of single stages, because a plugin may create anything there. Package host checks the
 // folders of built-in stages before they start.
 func CheckState(dir string) error {
 	return disk.OwnFiles(dir, func(inside string) bool {

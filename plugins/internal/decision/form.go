@@ -70,15 +70,17 @@ type Reply struct {
 type form struct {
 	path    string
 	address string // of the company that defined it
-	most    int    // number of questions that every server accepts in a request
 	body    func(model string, s State, all []Question) map[string]any
 	answer  func(q Question, number int, reply gjson.Result) (p []gjson.Result, refused bool)
 }
 
+// mostQuestions is the number of questions that every server accepts in a request.
+const mostQuestions = 64
+
 // forms holds the forms by config.API.
 var forms = map[string]form{
-	"systemone": {"/systemone", "https://api.typesafe.ai/v1", 64, writeSystemOne, readSystemOne},
-	"decisions": {"/decisions", "https://api.openai.com/v1", 64, writeDecisions, readDecisions},
+	"systemone": {"/systemone", "https://api.typesafe.ai/v1", writeSystemOne, readSystemOne},
+	"decisions": {"/decisions", "https://api.openai.com/v1", writeDecisions, readDecisions},
 }
 
 // ordered is a JSON object that keeps the order of its members.

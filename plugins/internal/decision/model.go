@@ -66,9 +66,6 @@ func New(c Config, setup sdk.Setup) *Model {
 	return &Model{Client: api.New(c.service(setup)), config: c}
 }
 
-// Name is the server's name of the model.
-func (m *Model) Name() string { return m.config.Model }
-
 // request returns the request for some questions about a state.
 func (m *Model) request(s State, all []Question) (body map[string]any, r *api.Request, key sdk.Key) {
 	body = m.config.form().body(m.config.Model, s, all)
@@ -85,7 +82,7 @@ func (m *Model) request(s State, all []Question) (body map[string]any, r *api.Re
 // distributions, since the first option is chosen more often than it is right. The key is that of the first request
 // in the response cache. The usage covers all requests, including cached ones.
 func (m *Model) Ask(ctx context.Context, s State, questions []Question, orders int) (r Reply, key sdk.Key, err error) {
-	for part := range slices.Chunk(inOrders(questions, orders), m.config.form().most) {
+	for part := range slices.Chunk(inOrders(questions, orders), mostQuestions) {
 		one, of, err := m.send(ctx, s, part)
 		if err != nil {
 			return r, key, err
@@ -93,7 +90,6 @@ func (m *Model) Ask(ctx context.Context, s State, questions []Question, orders i
 		if key == (sdk.Key{}) {
 			key = of
 		}
-		r.Model = one.Model
 		r.Answers = append(r.Answers, one.Answers...)
 		r.Usage.Add(one.Usage)
 	}
@@ -104,7 +100,7 @@ func (m *Model) Ask(ctx context.Context, s State, questions []Question, orders i
 // Forecast estimates the tokens and requests of Ask.
 func (m *Model) Forecast(s State, questions []Question, orders int) (f sdk.Forecast, err error) {
 	f.Answers = 1
-	for part := range slices.Chunk(inOrders(questions, orders), m.config.form().most) {
+	for part := range slices.Chunk(inOrders(questions, orders), mostQuestions) {
 		body, r, key := m.request(s, part)
 		cached, err := m.CacheGet(context.Background(), []sdk.Key{key})
 		if err != nil {

@@ -92,7 +92,6 @@ func (v *decisionVoter) Forecast(item sdk.Item) (sdk.Forecast, error) {
 
 // decisionAsk is the request about one item.
 type decisionAsk struct {
-	drawn     bool // it was asked before; asking again would give the same answer
 	labels    []string
 	state     decision.State
 	questions []decision.Question // of label sets one for each label, else one for each of nodes
@@ -112,7 +111,9 @@ const clipped = 500
 
 // requestFor returns the request about an item, with at most that many options.
 func (v *decisionVoter) requestFor(item sdk.Item, meanings map[string]string, most int) (d decisionAsk) {
-	d.drawn = item.Drawn > 0
+	if item.Drawn > 0 { // it was asked before; asking again would give the same answer
+		return d
+	}
 	if v.config.None != "" {
 		most--
 	}
@@ -123,7 +124,7 @@ func (v *decisionVoter) requestFor(item sdk.Item, meanings map[string]string, mo
 			}
 		}
 	}
-	if d.drawn || len(d.labels) == 0 || len(d.labels) == 1 && !v.form.Many && v.config.None == "" {
+	if len(d.labels) == 0 || len(d.labels) == 1 && !v.form.Many && v.config.None == "" {
 		return d
 	}
 	d.state = decision.State{Text: item.Text, Examples: fewshot.First(item.Candidates, v.config.Shots)}
@@ -182,7 +183,7 @@ func (d *decisionAsk) ways(form sdk.LabelForm, meanings map[string]string, none 
 
 // vote asks the model about an item and returns its sample.
 func (v *decisionVoter) vote(ctx context.Context, d decisionAsk) ([]sdk.Sample, error) {
-	if d.drawn || len(d.labels) == 0 {
+	if len(d.labels) == 0 {
 		return nil, nil
 	}
 	if len(d.questions) == 0 {

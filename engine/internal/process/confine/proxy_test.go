@@ -76,8 +76,7 @@ func get(c *http.Client, address string) string {
 	return string(body)
 }
 
-// TestNoServer: if a server of this machine does not run, the person who runs the plugin is told
-// once.
+// TestNoServer: if a server of this machine does not run, the log says so once.
 func TestNoServer(t *testing.T) {
 	closed := httptest.NewServer(nil)
 	closed.Close()

@@ -75,8 +75,8 @@ func MakeBelow(root, dir string) error {
 	return nil
 }
 
-// ownFile refuses links, pipes, devices and other users' files: in a state folder, somebody else has
-// put them there. Through them, racflow would read, change and hand to plugins what is not its own.
+// ownFile refuses links, pipes, devices and other users' files: another user has put them into the
+// state folder. Through them, racflow would read, change and hand to plugins what is not its own.
 func ownFile(path string, info fs.FileInfo) error {
 	var why string
 	user := 0
