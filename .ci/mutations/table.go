@@ -70,7 +70,7 @@ var mutations = []mutation{
 	}},
 	{"a pending handle kept after the wait", "TestRuns", []edit{{batch, "a.err = r.graph.Settle(a.results)", "a.err = nil"}}},
 	{"an election that sees an item's own row", "TestKnowledge", []edit{
-		{"engine/internal/run/stage/method.go", "queries[i].Filter = held.Except(rec.id, queries[i].Filter)", "queries[i].Filter = rec.outputs[c.index].filter"},
+		{"engine/internal/run/stage/method.go", "queries[i].Filter, queries[i].Vector = held.Except(rec.id, queries[i].Filter), held.Query", "queries[i].Vector = held.Query"},
 	}},
 	{"a generation made current before its commit", "TestKnowledge", []edit{ // as soon as it has a note
 		{"engine/internal/knowledge/build.go", "b.note.Source = b.Source.Digest", "b.note.Source, b.note.Complete = b.Source.Digest, true"},
