@@ -1,3 +1,5 @@
+// Package cli is the command racflow. It decides nothing that other programs need: verbs read flags,
+// call package workspace, and show the results.
 package cli
 
 import (
@@ -89,9 +91,6 @@ func (f *fileFlags) pipelineOf(c *cobra.Command, path string, stdin io.Reader, d
 	}
 	return do(a, p)
 }
-
-// Package cli is the command racflow. It decides nothing that other programs need: verbs read flags,
-// call package engine, and show the results.
 
 // Exit codes; README lists them for people.
 const (

@@ -6,6 +6,6 @@
 // trust nothing: they check every length, offset and index and return an error. So a faulty plugin
 // can neither crash the engine nor make it allocate more than it was sent.
 //
-// The package opens no stream and starts no process; packages serve and remote are the two ends of
-// the connection.
+// The package opens no stream and starts no process. The engine's end of the connection is in
+// client.go, the plugin's in package serve.
 package wire

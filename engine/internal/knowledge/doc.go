@@ -7,7 +7,6 @@
 // build.go updates an index version from its source: rows -> compare -> chunk -> enrich -> embed -> put -> commit.
 // Packages below:
 //
-//   - source, rows, document: rows and documents of files, with their places
 //   - generation: the index versions of a knowledge in its store, and the running stages of a block; it compares
 //     a source's rows or documents with the store; the centroids of labels
 //   - attached: a collection that another program maintains: its sample, and whether the embedder fits

@@ -4,7 +4,7 @@
 // A Request says what a stage wants. Its Key identifies the reply in the response cache. So a key depends on what the
 // stage and the author of the file want, and not on which fields a model refuses. A Dialect writes a Request as the
 // body of a provider's request and reads the reply. OpenAI is the dialect of OpenAI, Azure and every compatible
-// service; the packages below this one hold the dialects of others.
+// service; anthropic.go has the other one.
 //
 // A Request asks for a structured answer in one of four Forms: by a strict JSON schema, as any JSON object, as the
 // arguments of a tool call, or by an instruction in the prompt alone.
