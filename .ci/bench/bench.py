@@ -53,21 +53,23 @@ def main():
         p.error(f"unknown measure {', '.join(unknown)}")
     folder, where = data.prepare(args.cache, args.cache / "racflow")
     report = {"machine": machine(), "rounds": args.rounds, "data": where, "packages": versions(), "missing": {}, "rows": [], "checks": {}}
-    for name in args.measure or known:
-        measure = known[name]
-        threads = args.threads if measure.get("threads") != measures.ALL_CORES else os.cpu_count()
-        rounds = min(args.rounds, measure.get("rounds", args.rounds))
-        print(f"{measure['title']}: {rounds} rounds, threads: {threads}", flush=True)
-        try:
-            if more := measure.get("arguments"):
-                models.model_folder(more[0], args.cache)  # racflow's own program makes none
-            run(name, measure, threads, rounds, args, folder, report)
-        except (Broken, ImportError, OSError) as err:
-            report["missing"][name] = str(err)
-            print(f"  {name} is left out: {err}", flush=True)
-    table(report)
-    args.output.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
-    print(f"\nEvery round's figures are in {args.output}.")
+    try:
+        for name in args.measure or known:
+            measure = known[name]
+            threads = args.threads if measure.get("threads") != measures.ALL_CORES else os.cpu_count()
+            rounds = min(args.rounds, measure.get("rounds", args.rounds))
+            print(f"{measure['title']}: {rounds} rounds, threads: {threads}", flush=True)
+            try:
+                if more := measure.get("arguments"):
+                    models.model_folder(more[0], args.cache)  # racflow's own program makes none
+                run(name, measure, threads, rounds, args, folder, report)
+            except (Broken, ImportError, OSError) as err:
+                report["missing"][name] = str(err)
+                print(f"  {name} is left out: {err}", flush=True)
+    finally:  # Ctrl-C loses only the measure that it stops
+        table(report)
+        args.output.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
+        print(f"\nEvery round's figures are in {args.output}.")
 
 
 def run(name, measure, threads, rounds, args, folder, report):

@@ -53,7 +53,7 @@ them. Where no other voter remains, the run breaks off.
 
 --part I/N. The run answers every Nth row of the input, from row I on. Runs of all parts, on one machine or
 several, need the same files and no server. racflow runs merge writes what one run would have written. --max-cost
-and limits hold for each part. For schedulers that count from 0, part 0/N is N/N.`
+and limits are divided by N, unless --whole-limits is given. For schedulers that count from 0, part 0/N is N/N.`
 
 // running holds the flags of racflow run.
 type running struct {

@@ -269,7 +269,7 @@ func (p *Pipeline) Process(ctx context.Context, name string) (any, *pipeline.Sta
 }
 
 // release is the version of the source code; a build from a tag has the exact version.
-const release = "0.1.0"
+const release = "0.2.0"
 
 const module = "github.com/racflow/racflow"
 

@@ -188,14 +188,6 @@ func (w *Weights) Names() iter.Seq[string] { return slices.Values(slices.Sorted(
 // Has reports whether there is such a tensor.
 func (w *Weights) Has(tensor string) bool { return w.tensors[tensor] != nil }
 
-// shape returns the dimensions of a tensor; nil: there is none with this name.
-func (w *Weights) shape(tensor string) []int {
-	if f := w.tensors[tensor]; f != nil {
-		return slices.Clone(f.entries[tensor].Shape)
-	}
-	return nil
-}
-
 // Read returns a tensor as float32, row by row. The result may lie in the memory of the mapped file and must not be
 // changed. If numbers must be converted, the result is in buffer, which grows if it is too small, and may be nil. A
 // shape other than the given one, in which a dimension may be [AnyRows], is an error, and so are numbers that are not

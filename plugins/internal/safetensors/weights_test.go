@@ -24,6 +24,14 @@ func folder(t *testing.T, files map[string]string) string {
 	return dir
 }
 
+// shape returns the dimensions of a tensor; nil: there is none with this name.
+func (w *Weights) shape(tensor string) []int {
+	if f := w.tensors[tensor]; f != nil {
+		return f.entries[tensor].Shape
+	}
+	return nil
+}
+
 // one is a file with a tensor of one row.
 func one(tensor string, data string) string {
 	return string(tensorFile(fmt.Sprintf(`{%q:{"dtype":"BF16","shape":[1,%d],"data_offsets":[0,%d]}}`, tensor, len(data)/2, len(data)), []byte(data)...))

@@ -53,6 +53,16 @@ func write(t testing.TB, path, text string) {
 	must.Do(t, os.WriteFile(path, []byte(text), 0o600))
 }
 
+// pipeline returns the pipeline with a name; nil: there is none.
+func (s *Set) pipeline(name string) *Pipeline {
+	for _, p := range s.pipelines {
+		if p.name == name {
+			return p
+		}
+	}
+	return nil
+}
+
 // started opens and starts the pipelines of files in a folder.
 func started(t testing.TB, o Options, files ...string) *Set {
 	t.Helper()

@@ -195,16 +195,6 @@ func (s *Set) Names() []string {
 	return names
 }
 
-// pipeline returns the pipeline with a name; nil: there is none.
-func (s *Set) pipeline(name string) *Pipeline {
-	for _, p := range s.pipelines {
-		if p.name == name {
-			return p
-		}
-	}
-	return nil
-}
-
 // Close ends all requests and processes.
 func (s *Set) Close() {
 	s.end()
