@@ -201,7 +201,7 @@ func TestCalibrates(t *testing.T) {
 			if got != test.want {
 				t.Errorf("it has learnt from %d rows with answers of llm, not %d", got, test.want)
 			}
-			says := []string{`llm's vote is not calibrated: it counts by a documented prior; calibrate = 40 in elect "e" asks it about 40 examples first`}
+			says := []string{`votes of llm are not calibrated: they count by a documented prior; calibrate = 40 in elect "e" asks about 40 examples first`}
 			if learns := strings.HasPrefix(test.elect, witness) && !strings.Contains(test.elect, "\n"); test.want > 0 || !learns || test.items == 0 {
 				says = nil // there is nothing to report, or to calibrate
 			}
@@ -280,7 +280,7 @@ func TestNotCalibrated(t *testing.T) {
 					}
 					return
 				}
-				want := "llm's vote is not calibrated: it counts by a documented prior, " + want
+				want := "votes of llm are not calibrated: they count by a documented prior, " + want
 				if got := c.learnt(); len(got) > 0 || len(c.advice) != 1 || !strings.HasPrefix(c.advice[0], want) {
 					t.Errorf("it has learnt from %v rows; advice %q", got, c.advice)
 				}
@@ -308,7 +308,7 @@ func TestCalibratingIsPaid(t *testing.T) {
 
 	c = calibrate(t, costs, witness+"\ncalibrate = 11", "").input(20)
 	c.o.Spend, c.o.Journal = spend.Limit{Calls: &most}, true
-	want := "llm's vote is not calibrated: it counts by a documented prior, since asking about the examples may take 11 of 10 calls: a limit does not allow it"
+	want := "votes of llm are not calibrated: they count by a documented prior, since asking about the examples may take 11 of 10 calls: a limit does not allow it"
 	if out, requests = c.work(); requests != most || out.Spent.Asked != most || len(c.advice) != 1 || c.advice[0] != want {
 		t.Errorf("%d requests; %+v; advice %q", requests, out.Spent, c.advice)
 	}

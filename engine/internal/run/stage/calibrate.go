@@ -55,9 +55,9 @@ func (g *Graph) Calibration() *Calibration {
 // String describes how the election weighs voters that it has not learnt about, and how to calibrate
 // it.
 func (c *Calibration) String() string {
-	text := c.Names() + "'s vote is not calibrated: it counts by a documented prior"
+	text := "votes of " + c.Names() + " are not calibrated: they count by a documented prior"
 	if !c.Explicit {
-		text += fmt.Sprintf("; calibrate = %d in elect %q asks it about %[1]d examples first", c.Rows, c.Election.Name)
+		text += fmt.Sprintf("; calibrate = %d in elect %q asks about %[1]d examples first", c.Rows, c.Election.Name)
 	}
 	return text
 }
