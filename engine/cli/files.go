@@ -31,7 +31,9 @@ func takeFile(c *cobra.Command) error {
 	if err != nil {
 		return fmt.Errorf("%w, such as: %s pipelines/intent.hcl", err, c.CommandPath())
 	}
-	fmt.Fprintf(c.ErrOrStderr(), "using %s\n", path)
+	if !isSet(c, "quiet") {
+		fmt.Fprintf(c.ErrOrStderr(), "using %s\n", path)
+	}
 	run := c.RunE
 	c.RunE = func(c *cobra.Command, args []string) error { return run(c, slices.Concat([]string{path}, args)) }
 	return nil
