@@ -130,6 +130,7 @@ func FuzzCitations(f *testing.F) {
 	f.Add("a [1], `b[2]` and [3-5]\n```\n[9]", 4)
 	f.Add("[1](x)[2][text][3]", 3)
 	f.Add("[1]", 80)
+	f.Add("0", 4)
 	f.Fuzz(func(t *testing.T, text string, n int) {
 		n = min(max(n, 0), 1000)
 		cited, stray := support.Citations(text, n)
@@ -139,10 +140,10 @@ func FuzzCitations(f *testing.F) {
 			}
 		}
 		got := support.ReadAnswer(text, sdk.Prompt{Passages: make([]string, n), None: "none"}, support.AnswerOptions{})
-		if n > 0 && got.Label != "" && got.Reason != "" || !strings.Contains(text, got.Label) {
+		if n > 0 && got.Label != "" && got.Reason != "" && got.Reason != support.NoCitation || !strings.Contains(text, got.Label) {
 			t.Errorf("%q gave %+v", text, got)
 		}
-		if n > 0 && !strings.Contains(text, "</think>") && (stray != "" || len(cited) == 0) != (got.Label == "" && got.Reason != "") && got.Reason != "the model wrote nothing" && got.Reason != "it cites passages and says nothing" {
+		if n > 0 && !strings.Contains(text, "</think>") && (stray != "" || len(cited) == 0) != (got.Reason != "") && got.Reason != "the model wrote nothing" && got.Reason != "it cites passages and says nothing" {
 			if got != (sdk.Answer{Weight: 1}) { // no label fits
 				t.Errorf("%q cites %v and %q, and is read as %+v", text, cited, stray, got)
 			}

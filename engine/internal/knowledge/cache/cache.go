@@ -41,7 +41,7 @@ type Cache struct {
 
 // place locates a record in a file.
 type place struct {
-	file   *file
+	file   *file // nil: the record is damaged
 	offset int64
 	length uint32
 	sum    uint32
@@ -83,7 +83,7 @@ func (c *Cache) Get(key sdk.Key) (value []byte, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.index[key] == p {
-		delete(c.index, key)
+		c.index[key] = place{at: p.at} // the next record has to be later: other processes read both
 	}
 	if !c.closed {
 		c.report(p.file.path, err)
@@ -104,14 +104,14 @@ func (c *Cache) use(f *file) {
 func (c *Cache) find(key sdk.Key) (place, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	p, ok := c.index[key]
-	if !ok && time.Since(c.looked) >= lookEvery && !c.closed {
+	p := c.index[key]
+	if p.file == nil && time.Since(c.looked) >= lookEvery && !c.closed {
 		if err := c.readNew(); err != nil {
 			c.report(c.dir, err)
 		}
-		p, ok = c.index[key]
+		p = c.index[key]
 	}
-	return p, ok
+	return p, p.file != nil
 }
 
 // readNew reads the records that other processes have written since the last read. The caller holds
@@ -247,8 +247,8 @@ func (c *Cache) fresh(key sdk.Key) bool {
 	if err := c.readNew(); err != nil {
 		c.report(c.dir, err)
 	}
-	p, ok := c.index[key]
-	return ok && p.at >= c.opened
+	p := c.index[key]
+	return p.file != nil && p.at >= c.opened
 }
 
 // now returns a time after all earlier records of a key, even if the clock was set back.

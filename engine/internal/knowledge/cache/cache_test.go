@@ -13,6 +13,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -247,6 +248,29 @@ func TestDamage(t *testing.T) {
 		again := openTelling(t, dir, func(string) {})
 		want(t, again, "c", "third")
 	}
+}
+
+// TestDamageAtTheSameTime stores an answer again that another process has damaged, while the clock stands still, as after it
+// was set back. The damaged record never takes its place, even if its file is read later.
+func TestDamageAtTheSameTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		dir := t.TempDir()
+		first := open(t, dir)
+		put(t, first, "a", "first")
+		whole, err := os.ReadFile(first.own.path)
+		must.Do(t, err)
+		whole[len(whole)-1] ^= 0xff
+		must.Do(t, os.WriteFile(first.own.path, whole, 0o600))
+
+		second := openTelling(t, dir, func(string) {})
+		if got, ok := second.Get(sdk.KeyOf("a")); ok {
+			t.Fatalf("the damaged answer reads %q", got)
+		}
+		put(t, second, "a", "second")
+		want(t, second, "a", "second")
+		must.Do(t, os.Rename(first.own.path, filepath.Join(dir, "zz"+answers.suffix)))
+		want(t, openTelling(t, dir, func(string) {}), "a", "second")
+	})
 }
 
 func TestForeignFilesAreLeftAlone(t *testing.T) {
