@@ -26,7 +26,7 @@ func TestLoadingIsInterrupted(t *testing.T) {
 	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for i, verb := range []string{"validate p.hcl", "graph p.hcl", "plan p.hcl", "run p.hcl", "eval p.hcl", "tune --input items.tsv p.hcl", "ask p.hcl question", "knowledge list p.hcl"} {
+	for i, verb := range []string{"validate p.hcl", "plan p.hcl", "run p.hcl", "eval p.hcl", "tune --input items.tsv p.hcl", "ask p.hcl question", "knowledge list p.hcl"} {
 		t.Run(verb, func(t *testing.T) {
 			c := racflow(t, dir, append(strings.Fields(verb), "-var-file", pipe)...)
 			var stderr bytes.Buffer
