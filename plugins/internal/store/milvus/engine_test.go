@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -40,6 +41,8 @@ type milvusEngine struct {
 	file    string
 	cmd     *exec.Cmd
 	log     bytes.Buffer
+	killed  atomic.Bool
+	ended   chan struct{}
 }
 
 // startEngine starts a server with its own port and file: two servers on one port would not notice each other. The
@@ -81,6 +84,14 @@ func (e *milvusEngine) start() {
 	if err := e.cmd.Start(); err != nil {
 		e.t.Fatal(err)
 	}
+	e.killed.Store(false)
+	e.ended = make(chan struct{})
+	go func(cmd *exec.Cmd, ended chan struct{}) {
+		defer close(ended)
+		if err := cmd.Wait(); !e.killed.Load() { // else checks would wait for it without a word
+			e.t.Errorf("the engine ended by itself: %v\n%s", err, e.log.Bytes())
+		}
+	}(e.cmd, e.ended)
 	for until := time.Now().Add(2 * time.Minute); ; time.Sleep(20 * time.Millisecond) {
 		conn, err := net.Dial("tcp", e.address)
 		if err == nil {
@@ -97,8 +108,9 @@ func (e *milvusEngine) start() {
 // kill ends the server at once, as a power failure would.
 func (e *milvusEngine) kill() {
 	if e.cmd != nil {
+		e.killed.Store(true)
 		_ = e.cmd.Process.Kill()
-		_ = e.cmd.Wait()
+		<-e.ended
 		e.cmd = nil
 	}
 }
