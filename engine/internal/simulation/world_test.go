@@ -19,6 +19,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/racflow/racflow/sdk/sdktest/must"
 	"github.com/racflow/racflow/sdk/support"
 )
 
@@ -300,6 +301,7 @@ func (m *machine) survive() {
 // A seed has one history. Go's scheduler orders the calls that one turn frees at the same time, so
 // that some seeds have two.
 func TestSame(t *testing.T) {
+	must.NoRace(t) // it has the scheduler choose at random
 	prepare(t)
 	same := 0
 	for seed := range uint64(20) {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 // drawn places texts: x, y, text, x, y, text ... A character is 6 wide.
@@ -127,6 +128,7 @@ func pdfSwollen(t *testing.T, before, unit string, size int) string {
 // TestPDFBombs reads PDFs that ask for all memory, or never end. The reading process may break; the test's process
 // must not.
 func TestPDFBombs(t *testing.T) {
+	must.NoRace(t) // its readers would need more memory than they may have
 	xref := func(size string) string {
 		head := "%PDF-1.5\n"
 		return head + "1 0 obj\n<</Type/XRef/Size " + size + "/W[1 2 1]/Root 2 0 R/Length 4>>\nstream\n\x01\x00\x00\x00\nendstream\nendobj\n" + fmt.Sprintf("startxref\n%d\n%%%%EOF\n", len(head))
