@@ -104,5 +104,5 @@ fuzz: ## Fuzz every fuzz target for a short while (FUZZTIME=10s)
 	@.ci/fuzz $(or $(FUZZTIME),10s)
 
 .PHONY: mutations
-mutations: ## Make 22 mistakes in the code, one after the other, and show which of them the simulation finds (MUTATIONS="fsync": some)
+mutations: ## Make one mistake after the other in the code, and show which of them the simulation finds (MUTATIONS="fsync": some)
 	@go run ./.ci/mutations -only "$(MUTATIONS)"
