@@ -20,11 +20,12 @@ func Worked(t testing.TB, who int) time.Duration {
 	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
 }
 
-// Linear fails a test if a size four times as large takes nine times as long; quadratic time would
-// take sixteen times as long. Absolute times say more about the machine, so the size grows from n
-// until do takes some milliseconds.
+// Linear fails a test if a size sixteen times as large takes 64 times as long; quadratic time would
+// take 256 times as long. What a function does once, from some size on, may make it 40. Absolute times
+// say more about the machine, so the size grows from n until do takes some milliseconds.
 func Linear(t testing.TB, n int, do func(n int)) {
 	t.Helper()
+	NoRace(t)
 	takes := func(n int) time.Duration {
 		began := Worked(t, syscall.RUSAGE_SELF)
 		do(n)
@@ -35,15 +36,15 @@ func Linear(t testing.TB, n int, do func(n int)) {
 		n *= 2
 	}
 	ratios := []string{}
-	for range 5 { // other work in this process may disturb a try
-		ratio := takes(4*n).Seconds() / once.Seconds()
-		if ratio < 9 {
+	for range 3 { // other work in this process may disturb a try
+		ratio := takes(16*n).Seconds() / once.Seconds()
+		if ratio < 64 {
 			return
 		}
 		ratios = append(ratios, fmt.Sprintf("%.1f", ratio))
 		once = takes(n)
 	}
-	t.Errorf("size %d takes %v, and four times as much %s times as long", n, once, strings.Join(ratios, ", "))
+	t.Errorf("size %d takes %v, and sixteen times as much %s times as long", n, once, strings.Join(ratios, ", "))
 }
 
 // Status reads /proc/self/status, which only Linux has; elsewhere it skips the test.
