@@ -1,7 +1,7 @@
 """How hatchling makes the wheel of racflow: its version, the program in it, and the platforms of its name.
 
 RACFLOW_BINARY names a program that is there, as a release does; otherwise Go builds it. GOOS and GOARCH choose another platform.
-RACFLOW_VERSION replaces the version of the code: a snapshot has its own.
+RACFLOW_VERSION replaces the version of the code: a snapshot has its own. RACFLOW_LICENSES names the licences of what the program links.
 """
 
 from __future__ import annotations
@@ -66,6 +66,8 @@ class Program(BuildHookInterface[Any]):
         build_data["pure_python"] = False
         build_data["tag"] = f"py3-none-{platforms(program)}"
         build_data["shared_scripts"] = {str(program): "racflow"}
+        if licenses := os.environ.get("RACFLOW_LICENSES"):
+            build_data["extra_metadata"] = {licenses: Path(licenses).name}
 
     def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:
         self.scratch.cleanup()
