@@ -14,8 +14,8 @@
 // pipeline's batch argument. Until the answers come, all items stay in memory with their candidates
 // and prompts: about 55 kB each, measured as the peak size of the process with 5,000 items against
 // 100, with 40 candidates and a prompt of 1.4 kB. 50,000 items would take 2.7 GB; a smaller batch in
-// the pipeline block takes less. The next items are read meanwhile, and start when the first are
-// answered.
+// the pipeline block takes less. Without that argument, the next items are read meanwhile, and start
+// when the first are answered.
 //
 // A Journal gets the outcome of items as soon as it is known, and returns the answers of an earlier
 // part of the run. After several passes over an input, Kept returns the results in the journal.

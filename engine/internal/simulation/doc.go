@@ -5,7 +5,7 @@
 // is real:
 //
 //	files             sdk/support.Watch: a disk that knows what is synced
-//	engine to stages  engine.Options.Start: the stages' own server, in memory
+//	engine to stages  workspace.Options.Start: the stages' own server, in memory
 //	services          HTTP over pipes
 //
 // Whatever goes through a seam to a stage or a service waits for its turn. The next turn is drawn

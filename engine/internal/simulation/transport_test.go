@@ -21,7 +21,7 @@ import (
 	"github.com/racflow/racflow/sdk/wire"
 )
 
-// start starts a stage in memory: it is engine.Options.Start. The stages end with the machine.
+// start starts a stage in memory: it is workspace.Options.Start. The stages end with the machine.
 func (m *machine) start(all []sdk.Stage) func(context.Context, host.Spec) (any, error) {
 	return m.startIn(m.ctx, "", all)
 }

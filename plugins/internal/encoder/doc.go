@@ -12,6 +12,6 @@
 // mapping; other weights are packed for the CPU's kernel. So nobody may change the files in place while a model is
 // loaded, only replace them.
 //
-// The package refuses a model with differences that would change the vectors, and gives the reason (package folder).
+// The package refuses a model with differences that would change the vectors, and gives the reason (folder.go).
 // It does not fetch models, train them, or cache vectors.
 package encoder

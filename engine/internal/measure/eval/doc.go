@@ -21,6 +21,6 @@
 // A curve extrapolates from figures with fewer rows in the knowledge how much more rows would help.
 //
 // A Variant is a pipeline with some arguments changed: one combination of the values to try, or the
-// pipeline without one of its parts. Package engine runs the variants. Package tune repeats the
+// pipeline without one of its parts. Package workspace runs the variants. Package tune repeats the
 // elections without a voter.
 package eval

@@ -17,6 +17,6 @@
 // flagging.go finds the threshold of the flag rule, and the accuracy that it guarantees, on rows
 // that served no other purpose in tuning.
 //
-// The package runs no pipeline (package engine does). Of a pipeline file's text, it reads only the
+// The package runs no pipeline (package workspace does). Of a pipeline file's text, it reads only the
 // expressions that name variables.
 package tune

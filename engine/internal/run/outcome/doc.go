@@ -3,5 +3,5 @@
 // that were skipped, the reasons why items have no answer, and the answers that were refused.
 //
 // The package only holds and counts values. Package run produces outcomes, package journal keeps
-// them, and packages result and report write them.
+// them, and packages output and report write them.
 package outcome

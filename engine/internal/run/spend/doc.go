@@ -31,5 +31,5 @@
 // The limit applies only to voters. The budget of package governor limits enrichers, embedders and
 // rerankers, too: it stops all stages that call services.
 //
-// The package calls no stage and reads no input; package engine does both.
+// The package calls no stage and reads no input; package workspace does both.
 package spend

@@ -17,8 +17,8 @@
 // of others when it opens the collection again.
 //
 // This package holds the stage, transactions, and the operations on a folder of collections that need no engine:
-// Find, Stats, Check, Compact and Export. Package segment holds rows, segments, the log, and snapshots of segments at
-// one commit; package search searches these snapshots.
+// find, stats, check, compact and export (maintain.go). Package segment holds rows, segments, the log, and snapshots
+// of segments at one commit; package search searches these snapshots.
 //
 // The package does not embed, fuse or approximate: a search gives the result of comparing the query with every
 // vector. Package support ranks the results of the two legs.
