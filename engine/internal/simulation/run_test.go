@@ -235,6 +235,7 @@ type attempt struct {
 	known    map[string]bool // items reported as answered
 	again    map[string]int  // how often a paid answer may be paid once more
 	outputs  []string        // possible contents: the last completed output, at first none, and later ones that may have been completed
+	power    bool            // a power failure may have taken answers from the cache
 	complete bool
 }
 
@@ -243,6 +244,8 @@ func (a *attempt) part(m *machine) {
 	resume := ""
 	if newest, ok := journal.RunsOf(filepath.Join(m.dir, "state")).Newest(filepath.Join(m.dir, "p.hcl"), "p"); ok {
 		resume = newest.ID
+	} else {
+		a.anew()
 	}
 	m.outputs = a.outputs
 	out, err := m.run(resume, func(r outcome.Result) {
@@ -275,11 +278,25 @@ func (a *attempt) part(m *machine) {
 	a.kept(m)
 }
 
+// anew records what may be paid again by a new run, which does not read the journal of a run that was
+// killed when it was complete: answers that are no longer in the cache.
+func (a *attempt) anew() {
+	a.world.mu.Lock()
+	defer a.world.mu.Unlock()
+	for what := range a.paid {
+		if _, text, _ := strings.Cut(what, " about "); a.power && a.known[text] {
+			a.again[what]++
+		}
+	}
+	clear(a.known)
+}
+
 // lost records what may be paid again: calls in progress at the machine's death, and answers that its
 // disk had no room for or did not keep.
 func (a *attempt) lost(m *machine) {
 	a.world.mu.Lock()
 	defer a.world.mu.Unlock()
+	a.power = a.power || m.dead && m.power
 	for what := range a.paid {
 		_, text, _ := strings.Cut(what, " about ")
 		a.again[what] += m.drive.refused
