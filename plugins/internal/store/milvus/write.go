@@ -300,7 +300,7 @@ func (w *writer) end(ctx context.Context) {
 
 const (
 	// waitingBytes is how many bytes of changes stay in memory until the commit.
-	waitingBytes = 64 << 20
+	waitingBytes = 32 << 20
 	// sends is how many batches are sent at a time. While a server waits for its disk, it can already read the next
 	// batch.
 	sends = 3
