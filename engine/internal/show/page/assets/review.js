@@ -16,6 +16,7 @@ import { connect } from "./server.js";
   let details = null; // what made its answer; null: not there yet
   let wanted = 0; // counts what was asked to be shown: an answer that comes too late is not shown
   let finished = false;
+  let asking; // for the decisions of other pages
   let working = false; // something is being done: what is pressed meanwhile was not meant for the next case
   const skipped = new Set();
   const done = []; // what undo takes back: { skip: id } or { decide: id }
@@ -319,6 +320,7 @@ import { connect } from "./server.js";
 
   async function end() {
     finished = true;
+    await Promise.allSettled([asking]); // a server that ends may close the connection before this is answered
     try {
       await server.ask("/api/finish", {});
     } catch { /* it has ended */ }
@@ -387,7 +389,8 @@ import { connect } from "./server.js";
     while (!finished) {
       const before = changes;
       try {
-        const got = await server.ask("/api/decided");
+        asking = server.ask("/api/decided");
+        const got = await asking;
         notice("connection");
         if (before === changes) told(got);
       } catch {
